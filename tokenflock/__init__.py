@@ -1,0 +1,16 @@
+"""tokenflock: a Transformer as a system of interacting particles.
+
+    import tokenflock as flock
+
+    x0 = flock.uniform(flock.Sphere(3), n=64, seed=0)
+    run = flock.solve(flock.SA(beta=9.0), x0, t1=30.0, rtol=1e-8, atol=1e-10,
+                      save=flock.Save(every=0.1, observe=[flock.energy, flock.clusters(angle=0.1)]))
+
+The names below are loaded on first use (see __init__.pyi for the list), so that the import is instant.
+"""
+
+import lazy_loader
+
+__version__ = "0.1.0"
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+from .measure import uniform as uniform

@@ -1,0 +1,207 @@
+"""Dynamics: a space, terms, noise, a normalisation scheme and a frame, put together as one model.
+
+Everything physical lives here; tolerances, steps and reductions belong to `solve`.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from .errors import InputError, require
+from .measure import Measure
+from .noise import Noise
+from .normalisation import MixLN, Normalisation, PostLN
+from .reduce import Dense, Reduction
+from .space import Euclidean, Space, Sphere
+from .terms import Attention, Sum, Term
+from .weights import Schedule, Weights
+
+# e^{2 lambda t} enters the scores of the rescaled frame; beyond this exponent it overflows float64.
+LARGEST_EXPONENT = 600.0
+
+
+class State(eqx.Module):
+    """What is integrated: directions or positions, and radii where the scheme moves them."""
+
+    points: Float[Array, "n d"]
+    radii: Float[Array, " n"] | None = None
+
+
+class Frame(eqx.Module):
+    """The coordinates in which the equation is integrated."""
+
+    @abc.abstractmethod
+    def force(self, terms: Term, t: ArrayLike, mu: Measure, reduction: Reduction) -> Array:
+        """The field in these coordinates, at the tokens of mu."""
+
+    def check(self, terms: Term, mu: Measure, t1: float) -> None:
+        """Refuse a model this frame cannot express."""
+
+
+class Lab(Frame):
+    """The tokens as they are."""
+
+    def force(self, terms: Term, t: ArrayLike, mu: Measure, reduction: Reduction) -> Array:
+        return terms.field(t, mu.points, mu, reduction)
+
+
+class Rescaled(Frame):
+    """z = e^{-tV} x on R^d: z_i' = sum_j P_ij V (z_j - z_i), scores of e^{tV} z (2305.05465).
+
+    Bounded where x grows like e^{lambda t}. Needs one attention term with one head and constant V.
+    """
+
+    def force(self, terms: Term, t: ArrayLike, mu: Measure, reduction: Reduction) -> Array:
+        assert isinstance(terms, Attention)
+        z, V = mu.points, _value_matrix(terms.weights, mu.d)
+        lab = mu.at(to_lab(terms.weights, t, z))
+        return terms.carried(t, lab.points, lab, z, reduction) - z @ V.T
+
+    def check(self, terms: Term, mu: Measure, t1: float) -> None:
+        require(
+            isinstance(mu.space, Euclidean), f"the rescaled frame lives on R^d, not on {mu.space}"
+        )
+        if not isinstance(terms, Attention) or not isinstance(terms.weights, Weights):
+            raise InputError(
+                "the rescaled frame needs exactly one attention term with constant weights"
+            )
+        require(terms.weights.heads == 1, "the rescaled frame needs a single head")
+        fastest = jnp.max(jnp.linalg.eigvals(_value_matrix(terms.weights, mu.d)).real)
+        require(
+            2 * float(fastest) * t1 < LARGEST_EXPONENT,
+            f"scores grow like e^(2 lambda t) with lambda={float(fastest):.3g}: t1={t1:g} overflows, "
+            f"stop before t={LARGEST_EXPONENT / (2 * float(fastest) or 1):.3g}; attention is one-hot "
+            "in double precision long before",
+        )
+
+
+def _value_matrix(weights: Schedule, d: int) -> Float[Array, "d d"]:
+    V = weights.at(0.0).V
+    if V is None:
+        return jnp.eye(d)
+    return V * jnp.eye(d) if V.ndim == 0 else V[0]
+
+
+def to_lab(weights: Schedule, t: ArrayLike, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """x = e^{tV} z."""
+    V = _value_matrix(weights, z.shape[-1])
+    return z @ jax.scipy.linalg.expm(jnp.asarray(t) * V).T
+
+
+class Dynamics(eqx.Module):
+    """A model: v[mu](t, x) on a space, with noise.
+
+    `space=None` takes the space of the initial tokens, so that SA(beta) is one model in every dimension.
+    """
+
+    space: Space | None
+    terms: Term
+    noise: Noise | None
+    normalisation: Normalisation | None
+    frame: Frame
+    label: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        space: Space | None,
+        terms: Term,
+        noise: Noise | None = None,
+        normalisation: Normalisation | None = None,
+        frame: Frame | None = None,
+        label: str = "custom",
+    ):
+        self.space = space
+        self.terms = terms
+        self.noise = noise
+        self.normalisation = normalisation
+        self.frame = Lab() if frame is None else frame
+        self.label = label
+
+    def field(
+        self, t: ArrayLike, x: Float[Array, "m d"], mu: Measure, reduction: Reduction | None = None
+    ) -> Float[Array, "m d"]:
+        """The velocity v[mu](t, x), tangent to the space, at any points x (post-LN, lab frame)."""
+        force = self.terms.field(t, x, mu, reduction or Dense())
+        return mu.space.project(x, force)
+
+    def velocity(self, t: ArrayLike, state: State, mu: Measure, reduction: Reduction) -> State:
+        """Time derivative of the state; points are retracted first, so stages may leave the space."""
+        here = mu.at(mu.space.retract(state.points), state.radii)
+        force = self.frame.force(self.terms, t, here, reduction)
+        if isinstance(mu.space, Euclidean):
+            return State(force, None)
+        scheme = self.scheme(mu)
+        push, radial = scheme.velocity(t, here.points, state.radii, force)
+        return State(mu.space.project(here.points, push), radial)
+
+    def layer(
+        self, t: ArrayLike, state: State, mu: Measure, step: ArrayLike, reduction: Reduction
+    ) -> State:
+        """One layer of the discrete network: x <- N(x + step A(x)), or the scheme's own update."""
+        here = mu.at(state.points, state.radii)
+        force = self.frame.force(self.terms, t, here, reduction)
+        if isinstance(mu.space, Euclidean):
+            return State(state.points + step * force, None)
+        return State(*self.scheme(mu).layer(t, state.points, state.radii, force, step))
+
+    def displacement(
+        self, t: ArrayLike, state: State, mu: Measure, increment: Array, reduction: Reduction
+    ) -> State:
+        """The tangent step made by a Brownian increment."""
+        assert self.noise is not None
+        here = mu.at(mu.space.retract(state.points), state.radii)
+        amplitude = self.noise.amplitude(t, here.points, here, reduction)
+        step = mu.space.project(here.points, self.noise.apply(amplitude, increment))
+        return State(step, None if state.radii is None else jnp.zeros_like(state.radii))
+
+    def scheme(self, mu: Measure) -> Normalisation:
+        """The normalisation scheme in force on a sphere (post-LN unless stated)."""
+        return PostLN() if self.normalisation is None else self.normalisation
+
+    def initial_state(self, mu: Measure) -> State:
+        """The state at t = 0; radii start at 1 unless the measure brings its own."""
+        if isinstance(mu.space, Euclidean) or not self.scheme(mu).moves_radii:
+            return State(mu.points, None)
+        radii = jnp.ones(mu.points.shape[:-1]) if mu.radii is None else mu.radii
+        return State(mu.points, radii)
+
+    def attentions(self) -> list[Attention]:
+        """The attention terms."""
+        parts = self.terms.terms if isinstance(self.terms, Sum) else (self.terms,)
+        return [part for part in parts if isinstance(part, Attention)]
+
+    def for_sample(self, index: Array) -> Dynamics:
+        """The model met by one sample of a batch: schedules drawn per sample change their key."""
+
+        def choose(node: object) -> object:
+            return node.for_sample(index) if isinstance(node, Schedule) else node
+
+        return jax.tree.map(choose, self, is_leaf=lambda node: isinstance(node, Schedule))
+
+    def jumps(self, t1: float) -> list[float]:
+        """Times in (0, t1) where the field is discontinuous."""
+        times = set(self.terms.jumps(t1))
+        if isinstance(self.normalisation, MixLN) and float(self.normalisation.tau) < t1:
+            times.add(float(self.normalisation.tau))
+        return sorted(times)
+
+    def check(self, mu: Measure, t1: float) -> None:
+        """Refuse tokens this model cannot act on, with a sentence."""
+        require(
+            self.space is None or self.space == mu.space,
+            f"the model lives on {self.space}, the tokens on {mu.space}",
+        )
+        require(
+            self.normalisation is None or isinstance(mu.space, Sphere),
+            f"normalisation schemes need tokens on a sphere, got {mu.space}",
+        )
+        self.terms.check(mu)
+        if isinstance(self.noise, Noise) and hasattr(self.noise, "attention"):
+            self.noise.attention.check(mu)
+        self.frame.check(self.terms, mu, t1)

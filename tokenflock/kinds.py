@@ -1,0 +1,298 @@
+"""Kinds of attention: how scores s_ij become the weights of the values v_j.
+
+Most kinds are a fold over blocks of keys (`start`, `absorb`, `finish`), so that a reduction may hold
+the whole score matrix or a tile of it and get the same sums. `log_mass` is log(w_j m_ij): the mass of
+token j times the mask. Scores arrive already multiplied by beta.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from . import runtime as runtime
+from .errors import require
+
+Carry = Any
+Convention = Literal["perspective", "metastability", "kinetic"]
+
+
+class Kind(eqx.Module):
+    """A way of weighing values by scores."""
+
+    # True when the weights of a token sum to one, so that its output is an average of values.
+    averages: ClassVar[bool]
+
+    def scores(
+        self, queries: Float[Array, "r k"], keys: Float[Array, "c k"], beta: Array
+    ) -> Float[Array, "r c"]:
+        """beta <q_i, k_j>."""
+        return beta * (queries @ keys.T)
+
+    @abc.abstractmethod
+    def dense(
+        self,
+        scores: Float[Array, "r c"],
+        log_mass: Float[Array, "r c"],
+        values: Float[Array, "c m"],
+        beta: Array,
+    ) -> Float[Array, "r m"]:
+        """The output of every row from the whole score matrix."""
+
+
+class Fold(Kind):
+    """A kind whose output is one pass of sums over the keys, in blocks of any size."""
+
+    @abc.abstractmethod
+    def start(self, rows: int, width: int) -> Carry:
+        """Empty sums for a block of rows."""
+
+    @abc.abstractmethod
+    def absorb(
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array
+    ) -> Carry:
+        """Sums with one more block of columns."""
+
+    @abc.abstractmethod
+    def finish(self, carry: Carry, beta: Array) -> Float[Array, "r m"]:
+        """The output of the rows."""
+
+    def dense(self, scores: Array, log_mass: Array, values: Array, beta: Array) -> Array:
+        carry = self.start(scores.shape[0], values.shape[-1])
+        return self.finish(self.absorb(carry, scores, log_mass, values, beta), beta)
+
+
+def _safe_divide(numerator: Array, denominator: Array) -> Array:
+    """Quotient, and 0 where a token sees nobody."""
+    empty = denominator == 0
+    return jnp.where(empty, 0.0, numerator / jnp.where(empty, 1.0, denominator))
+
+
+class Score(eqx.Module):
+    """What is compared: a function of queries and keys, before beta."""
+
+    @abc.abstractmethod
+    def __call__(
+        self, queries: Float[Array, "r k"], keys: Float[Array, "c k"]
+    ) -> Float[Array, "r c"]:
+        """The block of scores."""
+
+
+class DotProduct(Score):
+    """<q_i, k_j>."""
+
+    def __call__(self, queries: Array, keys: Array) -> Array:
+        return queries @ keys.T
+
+
+class SquaredDistance(Score):
+    """-|q_i - k_j|^2."""
+
+    def __call__(self, queries: Array, keys: Array) -> Array:
+        squares = jnp.sum(queries**2, -1)[:, None] + jnp.sum(keys**2, -1)
+        return 2 * queries @ keys.T - squares
+
+
+class Softmax(Fold):
+    """out_i = sum_j w_j e^{s_ij} v_j / sum_j w_j e^{s_ij}: SA (2312.10794, eq. 2.3).
+
+    Shifted by the largest exponent of the row, so nothing overflows at any beta.
+    """
+
+    score: Score = DotProduct()
+    averages: ClassVar[bool] = True
+
+    def scores(self, queries: Array, keys: Array, beta: Array) -> Array:
+        return beta * self.score(queries, keys)
+
+    def start(self, rows: int, width: int) -> Carry:
+        return (jnp.full((rows, 1), -jnp.inf), jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
+
+    def absorb(
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array
+    ) -> Carry:
+        peak, partition, numerator = carry
+        exponent = scores + log_mass
+        # The result does not depend on the shift, so neither does its derivative.
+        top = jax.lax.stop_gradient(jnp.maximum(peak, jnp.max(exponent, -1, keepdims=True)))
+        # A row that has seen nobody yet has peak -inf; 0 keeps inf - inf out of it.
+        shift = jnp.where(jnp.isfinite(top), top, 0.0)
+        kernel = jnp.exp(exponent - shift)
+        rescale = jnp.exp(peak - shift)
+        return (
+            top,
+            partition * rescale + jnp.sum(kernel, axis=-1, keepdims=True),
+            numerator * rescale + kernel @ values,
+        )
+
+    def finish(self, carry: Carry, beta: Array) -> Array:
+        return _safe_divide(carry[2], carry[1])
+
+
+def L2() -> Softmax:
+    """Softmax of -beta |q_i - k_j|^2 (the l2 attention of 2501.18322 with c = beta)."""
+    return Softmax(SquaredDistance())
+
+
+class Weighted(Fold):
+    """out_i = sum_j w_j m_ij f(s_ij) v_j / sum_j w_j m_ij: an average over the visible tokens."""
+
+    averages: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def weight(self, scores: Array, beta: Array) -> Array:
+        """f(s)."""
+
+    def speed(self, beta: Array) -> Array:
+        """Factor of the whole field, kept out of the sums."""
+        return jnp.ones_like(beta)
+
+    def start(self, rows: int, width: int) -> Carry:
+        return (jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
+
+    def absorb(
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array
+    ) -> Carry:
+        mass = jnp.exp(log_mass)
+        weight = mass * jnp.where(mass > 0, self.weight(scores, beta), 0.0)
+        return (carry[0] + jnp.sum(mass, -1, keepdims=True), carry[1] + weight @ values)
+
+    def finish(self, carry: Carry, beta: Array) -> Array:
+        return self.speed(beta) * _safe_divide(carry[1], carry[0])
+
+
+class Unnormalised(Weighted):
+    """USA: e^{s_ij} without the partition function, in three published clocks.
+
+    | convention | weight of token j | source |
+    |---|---|---|
+    | perspective | e^{beta <x,y>} / n | 2312.10794 |
+    | metastability | e^{beta (<x,y> - 1)} / n | 2410.06833: the same path, slower by e^{-beta} |
+    | kinetic | beta e^{beta <x,y>} / n | 2605.09213 |
+
+    The sums always hold e^{beta(<x,y>-1)}; the factor is applied once, at the end.
+    """
+
+    convention: Convention = eqx.field(static=True, default="perspective")
+
+    def __check_init__(self) -> None:
+        require(
+            self.convention in ("perspective", "metastability", "kinetic"),
+            "USA's convention is perspective, metastability or kinetic, got "
+            f"{self.convention!r}",
+        )
+
+    def weight(self, scores: Array, beta: Array) -> Array:
+        return jnp.exp(scores - beta)
+
+    def speed(self, beta: Array) -> Array:
+        if self.convention == "metastability":
+            return jnp.ones_like(beta)
+        factor = jnp.exp(beta)
+        return factor if self.convention == "perspective" else beta * factor
+
+
+class Sigmoid(Weighted):
+    """f(s) = 1/(1 + e^{-(s + bias)})."""
+
+    bias: Float[Array, ""] = eqx.field(
+        default=0.0, converter=lambda value: jnp.asarray(value, dtype=float)
+    )
+
+    def weight(self, scores: Array, beta: Array) -> Array:
+        return jax.nn.sigmoid(scores + self.bias)
+
+
+class Linear(Weighted):
+    """f(s) = s: attention with no nonlinearity."""
+
+    def weight(self, scores: Array, beta: Array) -> Array:
+        return scores
+
+
+class Kernel(Weighted):
+    """f = phi' for an interaction phi(<x,y>): field P_x int phi'(<x,y>) y dmu(y) (2405.18273).
+
+    phi(u) = e^{beta u}/beta is USA and phi(u) = u is its beta = 0. Scores are beta <q,k>, so leave
+    beta = 1 unless phi is meant to see the product. `phi` is any scalar JAX function.
+    """
+
+    phi: Callable[[Array], Array] = eqx.field(static=True)
+
+    def weight(self, scores: Array, beta: Array) -> Array:
+        return jax.vmap(jax.grad(self.phi))(scores.ravel()).reshape(scores.shape)
+
+
+class Hardmax(Fold):
+    """Mean of the values over C_i = argmax_j s_ij, ties shared by mass (2407.01602).
+
+    Ties are exact (`==`): a tolerance here would change which leader a token follows. Leaders are
+    recognised by location, with a tolerance, in `observables.leaders`. beta plays no role but its sign.
+    """
+
+    averages: ClassVar[bool] = True
+
+    def start(self, rows: int, width: int) -> Carry:
+        return (jnp.full((rows, 1), -jnp.inf), jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
+
+    def absorb(
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array
+    ) -> Carry:
+        peak, count, total = carry
+        mass = jnp.exp(log_mass)
+        seen = jnp.where(mass > 0, scores, -jnp.inf)
+        top = jnp.maximum(peak, jnp.max(seen, axis=-1, keepdims=True))
+        chosen = jnp.where((seen == top) & (mass > 0), mass, 0.0)
+        keep = jnp.where(peak == top, 1.0, 0.0)
+        return (
+            top,
+            count * keep + jnp.sum(chosen, -1, keepdims=True),
+            total * keep + chosen @ values,
+        )
+
+    def finish(self, carry: Carry, beta: Array) -> Array:
+        return _safe_divide(carry[2], carry[1])
+
+
+class Sinkhorn(Kind):
+    """Doubly stochastic attention (2110.11773): the plan e^{s_ij + f_i + g_j} w_i w_j with both
+    marginals equal to the measure, computed by ott-jax in the log domain.
+
+    out_i = (1/w_i) sum_j plan_ij v_j. `threshold` bounds the marginal error; a run that does not
+    reach it within `iterations` returns NaN rather than a wrong field.
+    """
+
+    threshold: float = eqx.field(static=True, default=1e-10)
+    iterations: int = eqx.field(static=True, default=20_000)
+    averages: ClassVar[bool] = True
+
+    def dense(self, scores: Array, log_mass: Array, values: Array, beta: Array) -> Array:
+        from ott.geometry import geometry
+        from ott.problems.linear import linear_problem
+        from ott.solvers.linear import sinkhorn
+
+        mass = jnp.exp(log_mass[0])
+        plan = geometry.Geometry(cost_matrix=-scores, epsilon=1.0)
+        solver = sinkhorn.Sinkhorn(
+            threshold=self.threshold, max_iterations=self.iterations, lse_mode=True
+        )
+        solution = solver(linear_problem.LinearProblem(plan, a=mass, b=mass))
+        out = solution.matrix @ values / mass[:, None]
+        return jnp.where(solution.converged, out, jnp.nan)
+
+
+KINDS: dict[str, Callable[..., Kind]] = {
+    "softmax": Softmax,
+    "unnormalised": Unnormalised,
+    "hardmax": Hardmax,
+    "sinkhorn": Sinkhorn,
+    "l2": L2,
+    "sigmoid": Sigmoid,
+    "linear": Linear,
+}

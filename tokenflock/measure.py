@@ -1,0 +1,281 @@
+"""A measure: tokens (points with weights), and the named laws they start from.
+
+Tokens are X of shape (..., n, d), leading axes being independent samples. Weights are the masses of
+the tokens and sum to one, so that n equal tokens give the empirical measure (1/n) sum_j delta_{x_j}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from .errors import require
+from .runtime import is_traced
+from .space import Euclidean, Space, Sphere, normalise
+
+ON_SPHERE_TOLERANCE = 1e-6
+
+
+class Measure(eqx.Module):
+    """sum_j w_j delta_{x_j} on a space.
+
+    `ordered` says whether the index of a token is its position in a text: only then does a causal
+    mask have a meaning. `radii` are the norms that pre-, mix- and peri-LN carry beside the direction.
+    """
+
+    space: Space
+    points: Float[Array, "*batch n d"]
+    weights: Float[Array, " n"]
+    radii: Float[Array, "*batch n"] | None = None
+    ordered: bool = eqx.field(static=True, default=True)
+
+    def __init__(
+        self,
+        space: Space,
+        points: ArrayLike,
+        weights: ArrayLike | None = None,
+        radii: ArrayLike | None = None,
+        ordered: bool = True,
+    ):
+        self.space = space
+        self.points = _checked_points(space, points)
+        self.weights = _checked_weights(weights, self.points.shape[-2])
+        self.radii = None if radii is None else _checked_radii(radii, self.points)
+        self.ordered = ordered
+
+    @property
+    def n(self) -> int:
+        """Number of tokens."""
+        return self.points.shape[-2]
+
+    @property
+    def d(self) -> int:
+        """Number of coordinates."""
+        return self.points.shape[-1]
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the leading sample axes."""
+        return self.points.shape[:-2]
+
+    def at(self, points: Array, radii: Array | None = None) -> Measure:
+        """The same weights at other points (no checks: used inside compiled code)."""
+        moved = eqx.tree_at(lambda m: m.points, self, points)
+        return eqx.tree_at(lambda m: m.radii, moved, radii, is_leaf=lambda leaf: leaf is None)
+
+
+def _checked_points(space: Space, points: ArrayLike) -> Array:
+    array = jnp.asarray(points, dtype=float)
+    require(
+        array.ndim >= 2 and array.shape[-1] == space.d,
+        f"tokens must have shape (..., n, {space.d}) on {space}, got {array.shape}",
+    )
+    require(array.shape[-2] >= 2, f"need n >= 2 tokens to interact, got n={array.shape[-2]}")
+    if is_traced(array):
+        return array
+    require(
+        bool(jnp.all(jnp.isfinite(array))),
+        "tokens contain NaN or infinity; clean the data before making a measure",
+    )
+    worst = float(jnp.max(space.defect(array)))
+    require(
+        worst <= ON_SPHERE_TOLERANCE,
+        f"tokens are off the sphere by up to {worst:.3g}; normalise them first "
+        "(flock.from_array(Sphere(d), x, normalise=True))",
+    )
+    return array
+
+
+def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
+    if weights is None:
+        return jnp.full((n,), 1.0 / n)
+    array = jnp.asarray(weights, dtype=float)
+    require(array.shape == (n,), f"weights must have shape ({n},), one per token, got {array.shape}")
+    if is_traced(array):
+        return array / jnp.sum(array)
+    require(
+        bool(jnp.all(array > 0) & jnp.all(jnp.isfinite(array))),
+        "weights must be positive and finite; drop tokens of zero mass",
+    )
+    return array / jnp.sum(array)
+
+
+def _checked_radii(radii: ArrayLike, points: Array) -> Array:
+    array = jnp.broadcast_to(jnp.asarray(radii, dtype=float), points.shape[:-1])
+    if not is_traced(array):
+        require(bool(jnp.all(array > 0)), "radii must be positive")
+    return array
+
+
+def _shape(n: int, samples: int | Sequence[int] | None) -> tuple[int, ...]:
+    require(isinstance(n, int) and n >= 2, f"need an integer n >= 2 tokens, got n={n!r}")
+    if samples is None:
+        return (n,)
+    batch = (samples,) if isinstance(samples, int) else tuple(samples)
+    require(all(size >= 1 for size in batch), f"samples must be positive, got {samples!r}")
+    return (*batch, n)
+
+
+def from_array(
+    space: Space,
+    points: ArrayLike,
+    weights: ArrayLike | None = None,
+    radii: ArrayLike | None = None,
+    normalise: bool = False,
+    ordered: bool = True,
+) -> Measure:
+    """Tokens given as an array; `normalise=True` first retracts them onto the space."""
+    array = jnp.asarray(points, dtype=float)
+    return Measure(space, space.retract(array) if normalise else array, weights, radii, ordered)
+
+
+def uniform(
+    space: Space, n: int, seed: int, samples: int | Sequence[int] | None = None
+) -> Measure:
+    """n independent uniform tokens: normalised Gaussians on the sphere."""
+    return Measure(space, space.sample_uniform(jr.key(seed), _shape(n, samples)))
+
+
+def gaussian(
+    space: Space, n: int, seed: int, scale: float = 1.0, samples: int | Sequence[int] | None = None
+) -> Measure:
+    """n independent N(0, scale^2 I) tokens; on a sphere, directions with the Gaussian norms as radii."""
+    x = scale * jr.normal(jr.key(seed), (*_shape(n, samples), space.d), dtype=jnp.float64)
+    if isinstance(space, Euclidean):
+        return Measure(space, x)
+    return Measure(space, normalise(x), radii=jnp.linalg.norm(x, axis=-1))
+
+
+def box(
+    space: Euclidean, n: int, seed: int, half_width: float, samples: int | Sequence[int] | None = None
+) -> Measure:
+    """n independent tokens uniform in [-half_width, half_width]^d (2305.05465's experiments)."""
+    require(half_width > 0, f"half_width must be positive, got {half_width}")
+    shape = (*_shape(n, samples), space.d)
+    x = jr.uniform(jr.key(seed), shape, minval=-half_width, maxval=half_width, dtype=jnp.float64)
+    return Measure(space, x)
+
+
+def hemisphere(
+    space: Sphere, n: int, seed: int, samples: int | Sequence[int] | None = None
+) -> Measure:
+    """Uniform tokens flipped into the open hemisphere <x, e_1> > 0 (cone collapse, 2312.10794 6.4)."""
+    x = space.sample_uniform(jr.key(seed), _shape(n, samples))
+    return Measure(space, jnp.where(x[..., :1] < 0, -x, x))
+
+
+def cap(
+    space: Sphere,
+    n: int,
+    seed: int,
+    radius: float,
+    centre: ArrayLike | None = None,
+    samples: int | Sequence[int] | None = None,
+) -> Measure:
+    """Tokens at geodesic distance at most `radius` from `centre` (default e_1).
+
+    The angle is uniform in [0, radius] and the direction is isotropic: a start inside a cap, not the
+    uniform law restricted to it.
+    """
+    require(0 < radius <= np.pi, f"radius must lie in (0, pi], got {radius}")
+    axis = jnp.eye(space.d)[0] if centre is None else normalise(jnp.asarray(centre, dtype=float))
+    return Measure(space, _around(jr.key(seed), space, axis, radius, _shape(n, samples)))
+
+
+def mixture(
+    space: Sphere,
+    centres: ArrayLike,
+    per_cluster: int,
+    seed: int,
+    radius: float,
+    samples: int | Sequence[int] | None = None,
+) -> Measure:
+    """`per_cluster` tokens in a cap of the given radius around each centre (k, d)."""
+    directions = normalise(jnp.asarray(centres, dtype=float))
+    require(
+        directions.ndim == 2 and directions.shape[-1] == space.d,
+        f"centres must have shape (k, {space.d}), got {directions.shape}",
+    )
+    keys = jr.split(jr.key(seed), directions.shape[0])
+    shape = _shape(max(per_cluster, 2), samples)[:-1] + (per_cluster,)
+    groups = [
+        _around(key, space, centre, radius, shape)
+        for key, centre in zip(keys, directions, strict=True)
+    ]
+    return Measure(space, jnp.concatenate(groups, axis=-2))
+
+
+def _around(key: Array, space: Sphere, axis: Array, radius: float, shape: tuple[int, ...]) -> Array:
+    turn, direction = jr.split(key)
+    tangent = normalise(space.project(axis, space.sample_uniform(direction, shape)))
+    theta = radius * jr.uniform(turn, (*shape, 1), dtype=jnp.float64)
+    return jnp.cos(theta) * axis + jnp.sin(theta) * tangent
+
+
+def equiangular(space: Sphere, n: int, correlation: float = 0.0) -> Measure:
+    """n tokens with <x_i, x_j> = correlation for all i != j (needs d >= n).
+
+    Rows of the Cholesky factor of (1-rho) I + rho 11^T, rho in (-1/(n-1), 1). rho = 0 is the
+    orthogonal start of 2312.10794, theorem 6.8.
+    """
+    _shape(n, None)
+    require(
+        -1.0 / (n - 1) < correlation < 1.0,
+        f"correlation must lie in (-1/(n-1), 1) = ({-1 / (n - 1):.4g}, 1), got {correlation}",
+    )
+    require(space.d >= n, f"an equiangular start needs d >= n, got d={space.d} < n={n}")
+    gram = (1.0 - correlation) * jnp.eye(n) + correlation * jnp.ones((n, n))
+    points = jnp.zeros((n, space.d)).at[:, :n].set(jnp.linalg.cholesky(gram))
+    return Measure(space, normalise(points))
+
+
+def arcs(
+    space: Sphere,
+    centres: ArrayLike,
+    per_cluster: int,
+    width: float,
+    seed: int,
+) -> Measure:
+    """Circle tokens in arcs: angles centre + N(0, width^2) around each centre (2605.09213, Fig. 3)."""
+    require(space.d == 2, f"arcs need the circle Sphere(2), got d={space.d}; use flock.mixture")
+    middle = jnp.repeat(jnp.asarray(centres, dtype=float), per_cluster)
+    noise = width * jr.normal(jr.key(seed), middle.shape, dtype=jnp.float64)
+    return from_angles(middle + noise)
+
+
+def from_angles(angles: ArrayLike, weights: ArrayLike | None = None) -> Measure:
+    """Circle tokens x = (cos theta, sin theta)."""
+    theta = jnp.asarray(angles, dtype=float)
+    return Measure(Sphere(2), jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=-1), weights)
+
+
+def perturbed(measure: Measure, scale: float, seed: int) -> Measure:
+    """Add N(0, scale^2) and retract: leave a saddle explicitly, from a seed, not by rounding."""
+    noise = scale * jr.normal(jr.key(seed), measure.points.shape, dtype=measure.points.dtype)
+    return measure.at(measure.space.retract(measure.points + noise), measure.radii)
+
+
+def with_positions(embeddings: ArrayLike, period: float = 1e4) -> Measure:
+    """Normalise w_i + p_i with the sinusoidal position code of 2312.10794, section 2.
+
+    (p_i)_{2k} = sin(i / M^{2k/d}), (p_i)_{2k+1} = cos(i / M^{2k/d}), M = period.
+    """
+    words = jnp.asarray(embeddings, dtype=float)
+    n, d = words.shape[-2:]
+    frequency = period ** (-(2.0 * (jnp.arange(d) // 2)) / d)
+    phase = jnp.arange(n)[:, None] * frequency
+    code = jnp.where(jnp.arange(d) % 2 == 0, jnp.sin(phase), jnp.cos(phase))
+    return Measure(Sphere(d), normalise(words + code))
+
+
+LAWS = {
+    law.__name__: law
+    for law in (uniform, gaussian, box, hemisphere, cap, mixture, equiangular, arcs)
+}
+

@@ -1,0 +1,146 @@
+"""The named models of the papers, each a `Dynamics` assembled from slots."""
+
+from __future__ import annotations
+
+from jax.typing import ArrayLike
+
+from .dynamics import Dynamics, Rescaled
+from .kinds import Convention, Hardmax, Kernel, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised
+from .kinds import L2 as l2_kind
+from .masks import ALiBi, Causal, Mask
+from .noise import Brownian, CommonNoise, Noise
+from .normalisation import Normalisation
+from .terms import Attention, Drift, Term
+from .weights import Schedule, Weights
+
+
+def SA(
+    beta: ArrayLike,
+    weights: Schedule | None = None,
+    mask: Mask | None = None,
+    normalisation: Normalisation | None = None,
+    noise: Noise | None = None,
+    plus: Term | None = None,
+) -> Dynamics:
+    """Self-attention x_i' = P_{x_i}( sum_j softmax_j(beta <Q x_i, K x_j>) V x_j ) (2312.10794)."""
+    return _model("SA", Attention(weights, beta, Softmax(), mask), plus, normalisation, noise)
+
+
+def USA(
+    beta: ArrayLike,
+    convention: Convention = "perspective",
+    weights: Schedule | None = None,
+    mask: Mask | None = None,
+    normalisation: Normalisation | None = None,
+    noise: Noise | None = None,
+    plus: Term | None = None,
+) -> Dynamics:
+    """Unnormalised self-attention x_i' = P_{x_i}( (1/n) sum_j e^{beta <x_i, x_j>} x_j ).
+
+    `convention="metastability"` divides time by e^beta (2410.06833); see `Unnormalised`.
+    """
+    attention = Attention(weights, beta, Unnormalised(convention), mask)
+    return _model("USA", attention, plus, normalisation, noise)
+
+
+def CausalSA(
+    beta: ArrayLike,
+    weights: Schedule | None = None,
+    self_term: bool = True,
+    slope: float | None = None,
+) -> Dynamics:
+    """Causal self-attention: token k sees j <= k (2411.04990); `slope` adds the ALiBi bias."""
+    mask = Causal(self_term) if slope is None else ALiBi(slope, self_term)
+    return _model("CausalSA", Attention(weights, beta, Softmax(), mask))
+
+
+def Kinetic(beta: ArrayLike, slope: float = 0.0) -> Dynamics:
+    """theta_j' = Z_j^{-1} sum_{k<j} e^{-slope (j-k)/n} w'(theta_j - theta_k), w = e^{beta cos} (2605.09213)."""
+    attention = Attention(None, beta, Unnormalised("kinetic"), ALiBi(slope, self_term=False))
+    return _model("Kinetic", attention)
+
+
+def SinkhornSA(beta: ArrayLike, weights: Schedule | None = None) -> Dynamics:
+    """Doubly stochastic attention (2110.11773)."""
+    return _model("SinkhornSA", Attention(weights, beta, Sinkhorn()))
+
+
+def L2SA(beta: ArrayLike, weights: Schedule | None = None) -> Dynamics:
+    """Softmax of -beta |Q x - K y|^2 (2501.18322)."""
+    return _model("L2SA", Attention(weights, beta, l2_kind()))
+
+
+def SigmoidSA(beta: ArrayLike, bias: float = 0.0, weights: Schedule | None = None) -> Dynamics:
+    """x_i' = P ( (1/n) sum_j sigmoid(beta <Q x_i, K x_j> + bias) V x_j )."""
+    return _model("SigmoidSA", Attention(weights, beta, Sigmoid(bias)))
+
+
+def LinearSA(beta: ArrayLike = 1.0, weights: Schedule | None = None) -> Dynamics:
+    """x_i' = P ( (1/n) sum_j beta <Q x_i, K x_j> V x_j )."""
+    return _model("LinearSA", Attention(weights, beta, Linear()))
+
+
+def KernelFlow(phi, weights: Schedule | None = None) -> Dynamics:  # noqa: ANN001
+    """Gradient ascent of (1/2) int int phi(<x, y>) dmu dmu, for any smooth phi (2405.18273)."""
+    return _model("KernelFlow", Attention(weights, 1.0, Kernel(phi)))
+
+
+def HardmaxFlow(weights: Schedule | None = None) -> Dynamics:
+    """z_i' = mean of {z_j : j in argmax_j <A z_i, z_j>} - z_i on R^d, A = B (2407.01602).
+
+    With `Layers(alpha/(1 + alpha))` this is the paper's layer (z_i + alpha mean)/(1 + alpha).
+    """
+    return _model("HardmaxFlow", Attention(weights, 1.0, Hardmax()) + Drift(-1.0))
+
+
+def RescaledSA(beta: ArrayLike, weights: Schedule | None = None) -> Dynamics:
+    """Attention on R^d without layer norm, in the frame z = e^{-tV} x (2305.05465)."""
+    attention = Attention(weights, beta, Softmax())
+    return Dynamics(None, attention, frame=Rescaled(), label="RescaledSA")
+
+
+def NoisyUSA(beta: ArrayLike, temperature: float, convention: Convention = "perspective") -> Dynamics:
+    """USA with independent spherical Brownian motion sqrt(2 temperature) dB (2512.01868)."""
+    return USA(beta, convention, noise=Brownian(temperature))
+
+
+def StochasticSA(beta: ArrayLike, scale: float, weights: Schedule | None = None) -> Dynamics:
+    """Random value matrices shared by all tokens: dx_i = scale P dW m_i (2601.21942)."""
+    attention = Attention(weights, beta, Softmax())
+    return _model("StochasticSA", Drift(0.0), noise=CommonNoise(attention, scale))
+
+
+def repulsive(beta: ArrayLike) -> Dynamics:
+    """SA with V = -I: tokens spread instead of clustering."""
+    return SA(beta, Weights(V=-1.0))
+
+
+def _model(
+    label: str,
+    term: Term,
+    plus: Term | None = None,
+    normalisation: Normalisation | None = None,
+    noise: Noise | None = None,
+) -> Dynamics:
+    whole = term if plus is None else term + plus
+    return Dynamics(None, whole, noise, normalisation, label=label)
+
+
+MODELS = {
+    model.__name__: model
+    for model in (
+        SA,
+        USA,
+        CausalSA,
+        Kinetic,
+        SinkhornSA,
+        L2SA,
+        SigmoidSA,
+        LinearSA,
+        KernelFlow,
+        HardmaxFlow,
+        RescaledSA,
+        NoisyUSA,
+        StochasticSA,
+    )
+}

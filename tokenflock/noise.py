@@ -1,0 +1,95 @@
+"""Noise: independent spherical Brownian motion, or one random value matrix shared by all tokens.
+
+Both are Ito increments dX_i = P_{x_i} sigma_i dW; the retraction that ends every step supplies the
+normal Ito correction, so none is added by hand.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from .errors import require
+from .measure import Measure
+from .reduce import Reduction
+from .runtime import is_traced
+from .terms import Attention
+
+
+def _non_negative(name: str, value: ArrayLike) -> Array:
+    array = jnp.asarray(value, dtype=float)
+    if not is_traced(array):
+        require(bool(jnp.all(array >= 0)), f"{name} must be >= 0, got {value}")
+    return array
+
+
+class Noise(eqx.Module):
+    """A diffusion coefficient acting linearly on a Brownian increment."""
+
+    # Whether the Ito and Stratonovich readings agree after projection on the tangent space.
+    reading_free: ClassVar[bool]
+
+    @abc.abstractmethod
+    def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
+        """Shape of the driving Brownian motion."""
+
+    @abc.abstractmethod
+    def amplitude(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        """What multiplies the increment."""
+
+    @abc.abstractmethod
+    def apply(self, amplitude: Array, increment: Array) -> Float[Array, "n d"]:
+        """The displacement, before projection on the tangent space."""
+
+
+class Brownian(Noise):
+    """sqrt(2 T) dB_i, one independent Brownian motion per token; generator T Laplacian.
+
+    T = 1/kappa in the survey's notation (2512.01868).
+    """
+
+    temperature: Float[Array, ""]
+    reading_free: ClassVar[bool] = True
+
+    def __init__(self, temperature: ArrayLike):
+        self.temperature = _non_negative("temperature", temperature)
+
+    def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
+        return mu.points.shape[-2:]
+
+    def amplitude(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        return jnp.sqrt(2.0 * self.temperature)
+
+    def apply(self, amplitude: Array, increment: Array) -> Array:
+        return amplitude * increment
+
+
+class CommonNoise(Noise):
+    """scale dW m_i, with one d x d Brownian matrix W for all tokens and m_i the attention output.
+
+    The limit of random value matrices shared by the tokens of a layer: 2601.21942 with
+    scale^2 = v, and 2604.01978 with scale^2 = sigma_V^2 eta/H. An Ito equation: the Stratonovich
+    reading is another model.
+    """
+
+    attention: Attention
+    scale: Float[Array, ""]
+    reading_free: ClassVar[bool] = False
+
+    def __init__(self, attention: Attention, scale: ArrayLike):
+        self.attention = attention
+        self.scale = _non_negative("scale", scale)
+
+    def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
+        return (mu.d, mu.d)
+
+    def amplitude(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        return self.scale * self.attention.field(t, x, mu, reduction)
+
+    def apply(self, amplitude: Array, increment: Array) -> Array:
+        return amplitude @ increment.T

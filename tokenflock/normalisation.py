@@ -1,0 +1,168 @@
+"""Where layer norm stands in the block: six schemes as one law for directions and radii.
+
+A token is x = r theta. With A the attention output at the directions, every scheme is
+
+    theta' = P_theta A / s,    r' = its radial law    (2510.22026, table 1)
+
+| scheme | layer | s | r' |
+|---|---|---|---|
+| PostLN | x <- N(x + A) | 1 | 0 |
+| PreLN | x <- x + A(N x) | r | <theta, A> |
+| MixLN(tau) | PostLN until tau, then PreLN | 1, then r | 0, then <theta, A> |
+| PeriLN | x <- x + N(A(N x)) | r abs(A) | <theta, A>/abs(A) |
+| NGPT(alpha) | x <- N(x + alpha N(A)) | abs(A)/alpha | 0 |
+| SqrtScaling | x <- N(x + A/sqrt(t+1)) | sqrt(t+1) | 0 |
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from .errors import require
+from .runtime import is_traced
+from .space import normalise
+
+Radii = Float[Array, " n"]
+Vectors = Float[Array, "n d"]
+
+
+def _positive(name: str, value: ArrayLike) -> Array:
+    array = jnp.asarray(value, dtype=float)
+    if not is_traced(array):
+        require(bool(array > 0), f"{name} must be positive, got {value}")
+    return array
+
+
+class Normalisation(eqx.Module):
+    """A scheme, as what it makes of the raw update A at time t."""
+
+    moves_radii: ClassVar[bool]
+
+    @abc.abstractmethod
+    def update(self, t: ArrayLike, force: Vectors) -> Vectors:
+        """The vector G that is added to x: A itself, or A normalised, or scaled."""
+
+    @abc.abstractmethod
+    def grows(self, t: ArrayLike) -> Array:
+        """Whether the radius is kept (true, pre-LN) or reset by a final normalisation (false)."""
+
+    def velocity(
+        self, t: ArrayLike, theta: Vectors, radii: Radii | None, force: Vectors
+    ) -> tuple[Vectors, Radii | None]:
+        """theta' before projection, and r'.
+
+        theta' = P G / r and r' = <theta, G> where the radius is kept; theta' = P G, r' = 0 elsewhere.
+        """
+        push = self.update(t, force)
+        if radii is None:
+            return push, None
+        grows = self.grows(t)
+        radial = jnp.where(grows, jnp.sum(theta * push, axis=-1), 0.0)
+        return push / jnp.where(grows, radii, 1.0)[:, None], radial
+
+    def layer(
+        self, t: ArrayLike, theta: Vectors, radii: Radii | None, force: Vectors, step: ArrayLike
+    ) -> tuple[Vectors, Radii | None]:
+        """One layer of the discrete network with residual weight `step`."""
+        push = step * self.update(t, force)
+        if radii is None:
+            return normalise(theta + push), None
+        grows = self.grows(t)
+        x = jnp.where(grows, radii, 1.0)[:, None] * theta + push
+        return normalise(x), jnp.where(grows, jnp.linalg.norm(x, axis=-1), radii)
+
+
+class PostLN(Normalisation):
+    """x <- N(x + A): the sphere dynamics of the theory."""
+
+    moves_radii: ClassVar[bool] = False
+
+    def update(self, t: ArrayLike, force: Array) -> Array:
+        return force
+
+    def grows(self, t: ArrayLike) -> Array:
+        return jnp.asarray(False)
+
+
+class PreLN(Normalisation):
+    """x <- x + A(N x): radii grow and slow the directions down."""
+
+    moves_radii: ClassVar[bool] = True
+
+    def update(self, t: ArrayLike, force: Array) -> Array:
+        return force
+
+    def grows(self, t: ArrayLike) -> Array:
+        return jnp.asarray(True)
+
+
+class MixLN(Normalisation):
+    """Post-LN for t <= tau, then pre-LN."""
+
+    tau: Float[Array, ""]
+    moves_radii: ClassVar[bool] = True
+
+    def __init__(self, tau: ArrayLike):
+        self.tau = _positive("tau", tau)
+
+    def update(self, t: ArrayLike, force: Array) -> Array:
+        return force
+
+    def grows(self, t: ArrayLike) -> Array:
+        return jnp.asarray(t) > self.tau
+
+
+class PeriLN(Normalisation):
+    """x <- x + N(A(N x)). Where A vanishes its direction is undefined and the token rests."""
+
+    moves_radii: ClassVar[bool] = True
+
+    def update(self, t: ArrayLike, force: Array) -> Array:
+        return normalise(force)
+
+    def grows(self, t: ArrayLike) -> Array:
+        return jnp.asarray(True)
+
+
+class NGPT(Normalisation):
+    """x <- N(x + alpha N(A)), with a constant residual weight alpha."""
+
+    alpha: Float[Array, ""]
+    moves_radii: ClassVar[bool] = False
+
+    def __init__(self, alpha: ArrayLike):
+        self.alpha = _positive("alpha", alpha)
+
+    def update(self, t: ArrayLike, force: Array) -> Array:
+        return self.alpha * normalise(force)
+
+    def grows(self, t: ArrayLike) -> Array:
+        return jnp.asarray(False)
+
+
+class SqrtScaling(Normalisation):
+    """x <- N(x + A/sqrt(t + 1)): layer-norm scaling, also called CoD."""
+
+    moves_radii: ClassVar[bool] = False
+
+    def update(self, t: ArrayLike, force: Array) -> Array:
+        return force / jnp.sqrt(1.0 + jnp.asarray(t))
+
+    def grows(self, t: ArrayLike) -> Array:
+        return jnp.asarray(False)
+
+
+SCHEMES = {
+    "post": PostLN,
+    "pre": PreLN,
+    "mix": MixLN,
+    "peri": PeriLN,
+    "ngpt": NGPT,
+    "sqrt": SqrtScaling,
+}

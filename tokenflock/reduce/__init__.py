@@ -1,0 +1,6 @@
+"""How sums over tokens are evaluated: the same numbers at another cost, each with its error bound."""
+
+from .base import Problem as Problem
+from .base import Reduction as Reduction
+from .dense import Dense as Dense
+from .tiled import Tiled as Tiled

@@ -1,0 +1,275 @@
+"""Terms of a velocity field: attention, perceptron, drift, potential. They are added with `+`.
+
+A term is v[mu](t, x): what a point x feels, at depth t, from the measure mu. A new model is a new
+value in one slot of a term, or a new term; nothing else in the library changes.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax.scipy.stats import norm
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from .errors import InputError, require
+from .kinds import Kind, Softmax
+from .masks import Full, Mask
+from .measure import Measure
+from .reduce import Dense, Problem, Reduction
+from .runtime import is_traced
+from .weights import Schedule, Weights, check_dimension
+
+
+class Term(eqx.Module):
+    """A contribution to the velocity, before projection on the tangent space."""
+
+    @abc.abstractmethod
+    def field(
+        self, t: ArrayLike, x: Float[Array, "m d"], mu: Measure, reduction: Reduction
+    ) -> Float[Array, "m d"]:
+        """v[mu](t, x) at the points x."""
+
+    def __add__(self, other: Term) -> Sum:
+        return Sum((*_parts(self), *_parts(other)))
+
+    def check(self, mu: Measure) -> None:
+        """Refuse a measure this term cannot act on."""
+
+    def jumps(self, t1: float) -> list[float]:
+        """Times in (0, t1) where the term is discontinuous."""
+        return []
+
+
+def _parts(term: Term) -> tuple[Term, ...]:
+    return term.terms if isinstance(term, Sum) else (term,)
+
+
+class Sum(Term):
+    """A sum of terms."""
+
+    terms: tuple[Term, ...]
+
+    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        parts = [term.field(t, x, mu, reduction) for term in self.terms]
+        return sum(parts[1:], parts[0])
+
+    def check(self, mu: Measure) -> None:
+        for term in self.terms:
+            term.check(mu)
+
+    def jumps(self, t1: float) -> list[float]:
+        return sorted({jump for term in self.terms for jump in term.jumps(t1)})
+
+
+class Attention(Term):
+    """sum over heads of sum_j a_ij V x_j, with a_ij made by `kind` from beta <Q x_i, K x_j>.
+
+    2312.10794, eq. (2.3) to (2.7). A batch of beta (a vector) is a batch of models: see `solve`.
+    """
+
+    weights: Schedule
+    beta: Float[Array, "*betas"]
+    kind: Kind
+    mask: Mask
+
+    def __init__(
+        self,
+        weights: Schedule | None = None,
+        beta: ArrayLike = 1.0,
+        kind: Kind | None = None,
+        mask: Mask | None = None,
+    ):
+        self.weights = Weights() if weights is None else weights
+        self.beta = _checked_beta(beta)
+        self.kind = Softmax() if kind is None else kind
+        self.mask = Full() if mask is None else mask
+
+    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        return self.carried(t, x, mu, mu.points, reduction)
+
+    def carried(
+        self, t: ArrayLike, x: Array, mu: Measure, carriers: Array, reduction: Reduction
+    ) -> Array:
+        """The field with values V y_j taken from other carriers y than the tokens that are compared.
+
+        The rescaled frame compares e^{tV} z and carries z.
+        """
+        weights = self.weights.at(t)
+        log_weights = jnp.log(mu.weights)
+
+        def head(queries: Array, keys: Array, values: Array) -> Array:
+            return reduction(
+                Problem(self.kind, self.mask, self.beta, queries, keys, values, log_weights)
+            )
+
+        heads = jax.vmap(head)(
+            weights.queries(x), weights.keys(mu.points), weights.values(carriers)
+        )
+        return jnp.sum(heads, axis=0)
+
+    def matrix(self, t: ArrayLike, mu: Measure) -> Float[Array, "heads n n"]:
+        """The attention weights a_ij of every head (values replaced by the identity)."""
+        weights = self.weights.at(t)
+        identity, log_weights = jnp.eye(mu.n), jnp.log(mu.weights)
+
+        def head(queries: Array, keys: Array) -> Array:
+            return Dense()(
+                Problem(self.kind, self.mask, self.beta, queries, keys, identity, log_weights)
+            )
+
+        return jax.vmap(head)(weights.queries(mu.points), weights.keys(mu.points))
+
+    def check(self, mu: Measure) -> None:
+        check_dimension(self.weights, mu.d)
+        if self.mask.needs_order and not mu.ordered:
+            raise InputError(
+                f"{type(self.mask).__name__} masks need an order of the tokens, but this measure has "
+                "none (ordered=False); use mask=Full() or give tokens in reading order"
+            )
+
+    def jumps(self, t1: float) -> list[float]:
+        return self.weights.jumps(t1)
+
+
+def _checked_beta(beta: ArrayLike) -> Array:
+    array = jnp.asarray(beta, dtype=float)
+    require(array.ndim <= 1, f"beta must be a number or a vector of them, got shape {array.shape}")
+    if not is_traced(array):
+        require(
+            bool(jnp.all(jnp.isfinite(array) & (array >= 0))),
+            f"beta must be finite and >= 0, got {beta}; for repulsion use V=-I (Weights(V=-1.0))",
+        )
+    return array
+
+
+class Activation(eqx.Module):
+    """A scalar nonlinearity sigma with a primitive phi of 2 sigma, for the energy."""
+
+    name: str = eqx.field(static=True)
+    sigma: Callable[[Array], Array] = eqx.field(static=True)
+    primitive: Callable[[Array], Array] = eqx.field(static=True)
+
+
+RELU = Activation("relu", jax.nn.relu, lambda s: jax.nn.relu(s) ** 2)
+# phi' = 2 s Phi(s). The primitive s^2 Phi(s) + s pdf(s) found in public code has an extra pdf(s).
+GELU = Activation(
+    "gelu",
+    lambda s: s * norm.cdf(s),
+    lambda s: (s**2 - 1.0) * norm.cdf(s) + s * norm.pdf(s),
+)
+ACTIVATIONS = {activation.name: activation for activation in (RELU, GELU)}
+
+
+class Perceptron(Term):
+    """w sigma(a x + b): inner weights a (width, d), bias b (width,), outer weights w (d, width).
+
+    2312.10794, eq. (2.8). With `Perceptron.gradient` the outer weights are omega_j a_j, and the term
+    is half the gradient of v(x) = sum_j omega_j phi(a_j . x), phi' = 2 sigma (2601.21366).
+    """
+
+    inner: Float[Array, "width d"]
+    outer: Float[Array, "d width"]
+    bias: Float[Array, " width"]
+    activation: Activation
+    omega: Float[Array, " width"] | None = None
+
+    def __init__(
+        self,
+        inner: ArrayLike,
+        outer: ArrayLike,
+        bias: ArrayLike | None = None,
+        activation: Activation = RELU,
+        omega: ArrayLike | None = None,
+    ):
+        self.inner = jnp.asarray(inner, dtype=float)
+        self.outer = jnp.asarray(outer, dtype=float)
+        require(
+            self.inner.ndim == 2 and self.outer.shape == self.inner.shape[::-1],
+            "a perceptron needs inner (width, d) and outer (d, width) weights, got "
+            f"{self.inner.shape} and {self.outer.shape}",
+        )
+        width = self.inner.shape[0]
+        self.bias = jnp.zeros(width) if bias is None else jnp.asarray(bias, dtype=float)
+        require(self.bias.shape == (width,), f"bias must have shape ({width},), got {self.bias.shape}")
+        self.activation = activation
+        self.omega = None if omega is None else jnp.asarray(omega, dtype=float)
+
+    @staticmethod
+    def gradient(omega: ArrayLike, a: ArrayLike, activation: Activation = RELU) -> Perceptron:
+        """Gradient-structured: u(x) = sum_j omega_j sigma(a_j . x) a_j."""
+        scale, inner = jnp.asarray(omega, dtype=float), jnp.asarray(a, dtype=float)
+        require(
+            inner.ndim == 2 and scale.shape == inner.shape[:1],
+            f"omega must have one number per row of a, got {scale.shape} and {inner.shape}",
+        )
+        return Perceptron(inner, (scale[:, None] * inner).T, None, activation, scale)
+
+    @staticmethod
+    def random(
+        d: int,
+        width: int,
+        seed: int,
+        scale: float = 1.0,
+        gradient: bool = False,
+        activation: Activation = RELU,
+    ) -> Perceptron:
+        """Unit inner weights in random directions; outer weights (or omega) N(0, scale^2)."""
+        require(width >= 1, f"width must be at least 1, got {width}")
+        first, second, third = jr.split(jr.key(seed), 3)
+        inner = jr.normal(first, (width, d), dtype=jnp.float64)
+        inner = inner / jnp.linalg.norm(inner, axis=-1, keepdims=True)
+        if gradient:
+            omega = scale * jr.normal(second, (width,), dtype=jnp.float64)
+            return Perceptron.gradient(omega, inner, activation)
+        outer = scale * jr.normal(second, (d, width), dtype=jnp.float64)
+        return Perceptron(inner, outer, jr.normal(third, (width,), dtype=jnp.float64), activation)
+
+    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        return self.activation.sigma(x @ self.inner.T + self.bias) @ self.outer.T
+
+    def potential(self, x: Float[Array, "m d"]) -> Float[Array, " m"]:
+        """v(x) = sum_j omega_j phi(a_j . x); the field is P_x of its gradient over 2."""
+        if self.omega is None:
+            raise InputError(
+                "only a gradient-structured perceptron has a potential; make it with "
+                "Perceptron.gradient(omega, a)"
+            )
+        return self.activation.primitive(x @ self.inner.T) @ self.omega
+
+    def check(self, mu: Measure) -> None:
+        require(
+            self.inner.shape[-1] == mu.d,
+            f"this perceptron acts on d={self.inner.shape[-1]}, the tokens have d={mu.d}",
+        )
+
+
+class Drift(Term):
+    """M x for a matrix M, or m x for a number m."""
+
+    matrix: Float[Array, "d d"] | Float[Array, ""] = eqx.field(
+        converter=lambda value: jnp.asarray(value, dtype=float)
+    )
+
+    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        return self.matrix * x if self.matrix.ndim == 0 else x @ self.matrix.T
+
+    def check(self, mu: Measure) -> None:
+        require(
+            self.matrix.ndim == 0 or self.matrix.shape == (mu.d, mu.d),
+            f"the drift matrix must be ({mu.d}, {mu.d}) or a number, got {self.matrix.shape}",
+        )
+
+
+class Potential(Term):
+    """Gradient ascent of an external potential f: R^d -> R, any scalar JAX function."""
+
+    function: Callable[[Array], Array] = eqx.field(static=True)
+
+    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        return jax.vmap(jax.grad(self.function))(x)

@@ -1,0 +1,81 @@
+"""Argument checks and the two published conventions, shared by every oracle of this package."""
+
+from typing import Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Model = Literal["SA", "USA"]
+Convention = Literal["perspective", "metastability"]
+
+
+def real(name: str, value: ArrayLike) -> Array:
+    """`value` as a float64 array without NaN (infinities pass: they are legal limits)."""
+    array = np.asarray(value, dtype=np.float64)
+    if np.isnan(array).any():
+        raise ValueError(f"{name} contains NaN; it needs real numbers, remove the missing entries")
+    return array
+
+
+def bounded(
+    name: str,
+    value: ArrayLike,
+    low: ArrayLike = -np.inf,
+    high: ArrayLike = np.inf,
+    *,
+    closed: Literal["both", "low", "high", "neither"] = "both",
+    advice: str = "check the argument",
+) -> Array:
+    """`value` as float64, refused unless it lies between `low` and `high` (ends as `closed`)."""
+    array = real(name, value)
+    above = array >= low if closed in ("both", "low") else array > low
+    below = array <= high if closed in ("both", "high") else array < high
+    inside = np.asarray(above & below)
+    if not inside.all():
+        worst = np.broadcast_to(array, inside.shape)[~inside].flat[0]
+        left = "[" if closed in ("both", "low") else "("
+        right = "]" if closed in ("both", "high") else ")"
+        interval = f"{left}{_show(low)}, {_show(high)}{right}"
+        raise ValueError(f"{name} must lie in {interval}, got {worst:.17g}; {advice}")
+    return array
+
+
+def whole(name: str, value: ArrayLike, least: int, *, advice: str = "check the argument") -> Array:
+    """`value` as float64, refused unless it holds whole numbers >= `least`."""
+    array = bounded(name, value, least, closed="low", advice=advice)
+    if not (np.floor(array) == array).all():
+        worst = array[np.floor(array) != array].flat[0]
+        raise ValueError(f"{name} must be a whole number >= {least}, got {worst:.17g}; {advice}")
+    return array
+
+
+def chosen(name: str, value: str, allowed: object) -> str:
+    """`value`, refused unless it is one of the strings of the Literal type `allowed`."""
+    options = get_args(allowed)
+    if value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}; pass one of these names")
+    return cast(str, value)
+
+
+def inverse_temperature(beta: ArrayLike, *, positive: bool = False) -> Array:
+    """`beta` >= 0 (or > 0), the range in which the formulas of this package are proved."""
+    if positive:
+        return bounded("beta", beta, 0, np.inf, closed="neither", advice="use a small beta > 0")
+    return bounded("beta", beta, 0, np.inf, closed="low", advice="use beta=0 for flat attention")
+
+
+def usa_log_factor(beta: Array, convention: Convention) -> Array:
+    """Log of the speed of USA relative to the weights e^{beta(<x,y>-1)}/n.
+
+    "perspective" (2312.10794): weights e^{beta<x,y>}/n, hence beta.
+    "metastability" (2410.06833): weights e^{beta(<x,y>-1)}/n, hence 0.
+    """
+    chosen("convention", convention, Convention)
+    return beta if convention == "perspective" else np.zeros_like(beta)
+
+
+def _show(bound: ArrayLike) -> str:
+    array = np.asarray(bound, dtype=np.float64)
+    return f"{array.flat[0]:.6g}" if array.size == 1 else "array of bounds"

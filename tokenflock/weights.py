@@ -1,0 +1,322 @@
+"""Weight matrices of attention heads, and schedules that change them with depth.
+
+Heads are an array axis: Q, K have shape (H, k, d), B = Q^T K and V have shape (H, d, d). `None` means
+the identity and a number means that multiple of it, so that SA needs no dimension. A schedule is
+anything with `.at(t) -> Weights`, `.jumps(t1)` and `.for_sample(index)`; a `Weights` is the constant one.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from . import runtime as runtime
+from .errors import InputError, require
+
+
+class Schedule(eqx.Module):
+    """Weights as a function of time."""
+
+    @abc.abstractmethod
+    def at(self, t: ArrayLike) -> Weights:
+        """The weights in force at time t."""
+
+    def jumps(self, t1: float) -> list[float]:
+        """Times in (0, t1) where the weights are discontinuous, for the step-size controller."""
+        return []
+
+    def for_sample(self, index: Array) -> Schedule:
+        """The schedule met by one sample of a batch."""
+        return self
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the matrices that are not the identity, for checks against d."""
+        weights = jax.eval_shape(lambda: self.at(0.0))
+        return {name: leaf.shape for name, leaf in weights.matrices().items()}
+
+
+class Weights(Schedule):
+    """Constant weights: Q, K, V or B = Q^T K, V.
+
+    `V` enters as the value V x_j, `B` as the score <x_i, B x_j>. Heads are summed with no 1/H.
+    """
+
+    Q: Float[Array, "heads k d"] | None = None
+    K: Float[Array, "heads k d"] | None = None
+    V: Float[Array, "heads d d"] | Float[Array, ""] | None = None
+    B: Float[Array, "heads d d"] | None = None
+
+    def __init__(
+        self,
+        Q: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        V: ArrayLike | None = None,
+        B: ArrayLike | None = None,
+    ):
+        require(
+            B is None or (Q is None and K is None),
+            "give either Q and K, or B = Q^T K, not both",
+        )
+        self.Q, self.K, self.B = _matrix("Q", Q), _matrix("K", K), _matrix("B", B)
+        self.V = jnp.asarray(V, dtype=float) if _is_number(V) else _matrix("V", V)
+        heads = {name: m.shape[0] for name, m in self.matrices().items()}
+        require(
+            len(set(heads.values())) <= 1, f"Q, K, V must have the same number of heads, got {heads}"
+        )
+
+    @staticmethod
+    def gaussian(d: int, seed: int, heads: int = 1, scale: float | None = None) -> Weights:
+        """Q, K, V with independent N(0, scale^2) entries; default scale d^{-1/2}."""
+        entry = Ginibre(d**-0.5 if scale is None else scale)
+        return RandomWeights(d=d, seed=seed, heads=heads, Q=entry, K=entry, V=entry).at(0.0)
+
+    def matrices(self) -> dict[str, Array]:
+        """The entries that are matrices (not the identity, not a number)."""
+        named = {"Q": self.Q, "K": self.K, "V": self.V, "B": self.B}
+        return {name: m for name, m in named.items() if m is not None and m.ndim == 3}
+
+    @property
+    def heads(self) -> int:
+        """Number of heads H."""
+        return next((m.shape[0] for m in self.matrices().values()), 1)
+
+    def at(self, t: ArrayLike) -> Weights:
+        return self
+
+    def queries(self, x: Float[Array, "n d"]) -> Float[Array, "heads n k"]:
+        """Q x_i, or B^T x_i when B is given, so that a score is <query_i, key_j>."""
+        if self.B is not None:
+            return jnp.einsum("nd,hde->hne", x, self.B)
+        return _apply(self.Q, x, self.heads)
+
+    def keys(self, x: Float[Array, "n d"]) -> Float[Array, "heads n k"]:
+        """K x_j."""
+        return _apply(self.K, x, self.heads)
+
+    def values(self, x: Float[Array, "n d"]) -> Float[Array, "heads n d"]:
+        """V x_j."""
+        return _apply(self.V, x, self.heads)
+
+
+def _is_number(value: object) -> bool:
+    return value is not None and np.ndim(value) == 0  # type: ignore[arg-type]
+
+
+def _matrix(name: str, value: ArrayLike | None) -> Array | None:
+    if value is None:
+        return None
+    array = jnp.asarray(value, dtype=float)
+    if array.ndim == 2:
+        array = array[None]
+    require(
+        array.ndim == 3,
+        f"{name} must be one matrix (rows, d) or one per head (H, rows, d), got {array.shape}",
+    )
+    if name in ("V", "B"):
+        require(
+            array.shape[-1] == array.shape[-2],
+            f"{name} must be square, got {array.shape[-2:]}; low-rank heads go into Q and K",
+        )
+    return array
+
+
+def _apply(matrix: Array | None, x: Array, heads: int) -> Array:
+    if matrix is None:
+        return jnp.broadcast_to(x, (heads, *x.shape))
+    if matrix.ndim == 0:
+        return jnp.broadcast_to(matrix * x, (heads, *x.shape))
+    return jnp.einsum("nd,hkd->hnk", x, matrix)
+
+
+class Piecewise(Schedule):
+    """Constant on pieces: weights[m] on [times[m-1], times[m]), the last one for ever.
+
+    `times` are the len(weights) - 1 switching times, increasing and positive.
+    """
+
+    times: Float[Array, " switches"]
+    stacked: Weights
+
+    def __init__(self, times: Sequence[float], weights: Sequence[Weights]):
+        moments = np.asarray(times, dtype=float)
+        require(
+            len(weights) == len(moments) + 1,
+            f"{len(moments)} switching times need {len(moments) + 1} weights, got {len(weights)}",
+        )
+        require(
+            bool(np.all(np.diff(moments, prepend=0.0) > 0)),
+            f"switching times must be positive and increasing, got {list(moments)}",
+        )
+        shapes = {jax.tree.structure(w) for w in weights} | {
+            tuple(leaf.shape for leaf in jax.tree.leaves(w)) for w in weights
+        }
+        require(len(shapes) == 2, "all pieces must give the same matrices with the same shapes")
+        self.times = jnp.asarray(moments)
+        self.stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
+
+    def at(self, t: ArrayLike) -> Weights:
+        piece = jnp.searchsorted(self.times, t, side="right")
+        return jax.tree.map(lambda leaf: leaf[piece], self.stacked)
+
+    def jumps(self, t1: float) -> list[float]:
+        return [float(t) for t in self.times if t < t1]
+
+
+class Law(eqx.Module):
+    """Law of one random matrix."""
+
+    @abc.abstractmethod
+    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
+        """One draw."""
+
+
+class Ginibre(Law):
+    """Independent N(0, scale^2) entries."""
+
+    scale: float = 1.0
+
+    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
+        return self.scale * jr.normal(key, (d, d), dtype=jnp.float64)
+
+
+class Wigner(Law):
+    """Symmetric; independent N(0, scale^2) entries on and above the diagonal."""
+
+    scale: float = 1.0
+
+    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
+        upper = jnp.triu(jr.normal(key, (d, d), dtype=jnp.float64))
+        return self.scale * (upper + jnp.triu(upper, 1).T)
+
+
+class GOE(Law):
+    """scale (G + G^T)/sqrt 2: off-diagonal variance scale^2, diagonal 2 scale^2; law invariant by O(d)."""
+
+    scale: float = 1.0
+
+    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
+        g = jr.normal(key, (d, d), dtype=jnp.float64)
+        return self.scale * (g + g.T) / jnp.sqrt(2.0)
+
+
+class PositiveSemidefinite(Law):
+    """scale G G^T with G of independent N(0, 1) entries."""
+
+    scale: float = 1.0
+
+    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
+        g = jr.normal(key, (d, d), dtype=jnp.float64)
+        return self.scale * (g @ g.T)
+
+
+class Product(Law):
+    """scale G1 G2 with independent Gaussian factors: the law of Q^T K for Gaussian Q and K."""
+
+    scale: float = 1.0
+
+    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
+        first, second = jr.split(key)
+        left = jr.normal(first, (d, d), dtype=jnp.float64)
+        return self.scale * (left @ jr.normal(second, (d, d), dtype=jnp.float64))
+
+
+MATRIX_LAWS = {
+    law.__name__: law for law in (Ginibre, Wigner, GOE, PositiveSemidefinite, Product)
+}
+
+
+class RandomWeights(Schedule):
+    """Independent draws per head, and per layer when `period` is given.
+
+    `per` chooses what a batch shares: "run" (all samples meet the same weights, quenched) or
+    "sample" (each has its own). With `period` the weights are drawn anew on [m period, (m+1) period):
+    a random deep network is `Layers(step)` with `period=step`. `tied=scale` sets V = scale B instead
+    of drawing it (2312.10794, Figure 5 c and d).
+    """
+
+    d: int = eqx.field(static=True)
+    heads: int = eqx.field(static=True)
+    per: Literal["run", "sample"] = eqx.field(static=True)
+    period: float | None = eqx.field(static=True)
+    tied: float | None = eqx.field(static=True)
+    laws: dict[str, Law | float]
+    key: Array
+
+    def __init__(
+        self,
+        d: int,
+        seed: int,
+        heads: int = 1,
+        Q: Law | None = None,
+        K: Law | None = None,
+        B: Law | None = None,
+        V: Law | float | None = None,
+        tied: float | None = None,
+        period: float | None = None,
+        per: Literal["run", "sample"] = "run",
+    ):
+        require(heads >= 1, f"heads must be at least 1, got {heads}")
+        require(per in ("run", "sample"), f"per must be 'run' or 'sample', got {per!r}")
+        require(period is None or period > 0, f"period must be positive, got {period}")
+        require(B is None or (Q is None and K is None), "give either laws of Q and K, or of B")
+        require(tied is None or V is None, "V is either drawn or tied to B, not both")
+        self.d, self.heads, self.per, self.period, self.tied = d, heads, per, period, tied
+        given = {"Q": Q, "K": K, "B": B, "V": V}
+        self.laws = {name: law for name, law in given.items() if law is not None}
+        self.key = jr.key(seed)
+
+    def at(self, t: ArrayLike) -> Weights:
+        key = self.key if self.period is None else jr.fold_in(self.key, self._layer(t))
+        drawn = {name: self._draw(jr.fold_in(key, ord(name)), law) for name, law in self.laws.items()}
+        if self.tied is not None:
+            drawn["V"] = self.tied * self._bilinear(drawn)
+        return Weights(**drawn)
+
+    def _layer(self, t: ArrayLike) -> Array:
+        # The small shift absorbs the rounding of t = m * step accumulated by a fixed-step solver.
+        assert self.period is not None
+        return jnp.floor(jnp.asarray(t) / self.period + 1e-6).astype(jnp.int32)
+
+    def _draw(self, key: Array, law: Law | float) -> Array:
+        if not isinstance(law, Law):
+            return jnp.asarray(law, dtype=float)
+        return jax.vmap(lambda k: law.sample(k, self.d))(jr.split(key, self.heads))
+
+    def _bilinear(self, drawn: dict[str, Array]) -> Array:
+        if "B" in drawn:
+            return drawn["B"]
+        identity = jnp.broadcast_to(jnp.eye(self.d), (self.heads, self.d, self.d))
+        query, key = drawn.get("Q", identity), drawn.get("K", identity)
+        return jnp.einsum("hkd,hke->hde", query, key)
+
+    def jumps(self, t1: float) -> list[float]:
+        if self.period is None:
+            return []
+        return [float(m * self.period) for m in range(1, int(np.ceil(t1 / self.period)))]
+
+    def for_sample(self, index: Array) -> Schedule:
+        if self.per == "run":
+            return self
+        return eqx.tree_at(lambda s: s.key, self, jr.fold_in(self.key, index))
+
+
+def check_dimension(schedule: Schedule, d: int) -> None:
+    """Refuse matrices that do not act on R^d."""
+    shapes = schedule.shapes()
+    for name, shape in shapes.items():
+        if shape[-1] != d:
+            raise InputError(
+                f"{name} has shape {shape[1:]} but the tokens have d={d}: its last axis must be {d}"
+            )
+    rows = {name: shapes[name][1] if name in shapes else d for name in ("Q", "K")}
+    if rows["Q"] != rows["K"]:
+        raise InputError(f"Q and K must have the same number of rows, got {rows}")
