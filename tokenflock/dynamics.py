@@ -6,6 +6,7 @@ Everything physical lives here; tolerances, steps and reductions belong to `solv
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,8 +30,10 @@ LARGEST_EXPONENT = 600.0
 class State(eqx.Module):
     """What is integrated: directions or positions, and radii where the scheme moves them."""
 
-    points: Float[Array, "n d"]
-    radii: Float[Array, " n"] | None = None
+    points: Float[Array, "*batch n d"]
+    radii: Float[Array, "*batch n"] | None = None
+    # Masses of a cluster-reduced run: a merged token hands its mass to its cluster's first token.
+    masses: Float[Array, "*batch n"] | None = None
 
 
 class Frame(eqx.Module):
@@ -132,13 +135,24 @@ class Dynamics(eqx.Module):
 
     def velocity(self, t: ArrayLike, state: State, mu: Measure, reduction: Reduction) -> State:
         """Time derivative of the state; points are retracted first, so stages may leave the space."""
-        here = mu.at(mu.space.retract(state.points), state.radii)
-        force = self.frame.force(self.terms, t, here, reduction)
+        here = self._here(state, mu)
+        rest = None if state.masses is None else jnp.zeros_like(state.masses)
         if isinstance(mu.space, Euclidean):
-            return State(force, None)
-        scheme = self.scheme(mu)
+            return State(self.frame.force(self.terms, t, here, reduction), None, rest)
+        scheme = self.scheme()
+        if scheme.tangent_only:
+            force = self.terms.tangent_field(t, here.points, here, reduction)
+        else:
+            force = self.terms.field(t, here.points, here, reduction)
         push, radial = scheme.velocity(t, here.points, state.radii, force)
-        return State(mu.space.project(here.points, push), radial)
+        return State(mu.space.project(here.points, push), radial, rest)
+
+    def _here(self, state: State, mu: Measure) -> Measure:
+        """The measure of a state: retracted points, and its masses if tokens have merged."""
+        here = mu.at(mu.space.retract(state.points), state.radii)
+        if state.masses is None:
+            return here
+        return eqx.tree_at(lambda m: m.weights, here, state.masses)
 
     def layer(
         self, t: ArrayLike, state: State, mu: Measure, step: ArrayLike, reduction: Reduction
@@ -148,25 +162,25 @@ class Dynamics(eqx.Module):
         force = self.frame.force(self.terms, t, here, reduction)
         if isinstance(mu.space, Euclidean):
             return State(state.points + step * force, None)
-        return State(*self.scheme(mu).layer(t, state.points, state.radii, force, step))
+        return State(*self.scheme().layer(t, state.points, state.radii, force, step))
 
     def displacement(
         self, t: ArrayLike, state: State, mu: Measure, increment: Array, reduction: Reduction
     ) -> State:
         """The tangent step made by a Brownian increment."""
         assert self.noise is not None
-        here = mu.at(mu.space.retract(state.points), state.radii)
+        here = self._here(state, mu)
         amplitude = self.noise.amplitude(t, here.points, here, reduction)
         step = mu.space.project(here.points, self.noise.apply(amplitude, increment))
         return State(step, None if state.radii is None else jnp.zeros_like(state.radii))
 
-    def scheme(self, mu: Measure) -> Normalisation:
+    def scheme(self) -> Normalisation:
         """The normalisation scheme in force on a sphere (post-LN unless stated)."""
         return PostLN() if self.normalisation is None else self.normalisation
 
     def initial_state(self, mu: Measure) -> State:
         """The state at t = 0; radii start at 1 unless the measure brings its own."""
-        if isinstance(mu.space, Euclidean) or not self.scheme(mu).moves_radii:
+        if isinstance(mu.space, Euclidean) or not self.scheme().moves_radii:
             return State(mu.points, None)
         radii = jnp.ones(mu.points.shape[:-1]) if mu.radii is None else mu.radii
         return State(mu.points, radii)
@@ -205,3 +219,20 @@ class Dynamics(eqx.Module):
         if isinstance(self.noise, Noise) and hasattr(self.noise, "attention"):
             self.noise.attention.check(mu)
         self.frame.check(self.terms, mu, t1)
+
+
+def has_beta_batch(model: Dynamics) -> bool:
+    """Whether beta is a vector: a batch of models."""
+    return any(part.beta.ndim == 1 for part in model.attentions())
+
+
+def beta_axes(model: Dynamics) -> Any:
+    """in_axes of a vmap over a batch of beta: 0 at the vector betas, None elsewhere."""
+    axes = jax.tree.map(lambda leaf: None, model)
+    found = [index for index, part in enumerate(model.attentions()) if part.beta.ndim == 1]
+    return eqx.tree_at(
+        lambda m: [m.attentions()[index].beta for index in found],
+        axes,
+        [0] * len(found),
+        is_leaf=lambda leaf: leaf is None,
+    )

@@ -42,6 +42,7 @@ class Kind(eqx.Module):
         log_mass: Float[Array, "r c"],
         values: Float[Array, "c m"],
         beta: Array,
+        keep: Array,
     ) -> Float[Array, "r m"]:
         """The output of every row from the whole score matrix."""
 
@@ -55,17 +56,23 @@ class Fold(Kind):
 
     @abc.abstractmethod
     def absorb(
-        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Carry:
-        """Sums with one more block of columns."""
+        """Sums with one more block of columns.
+
+        `keep` (0 or 1) multiplies the terms of the numerator only: it drops a token's own value where
+        the projection would cancel it, which loses all digits once other weights fall below 1e-16.
+        """
 
     @abc.abstractmethod
     def finish(self, carry: Carry, beta: Array) -> Float[Array, "r m"]:
         """The output of the rows."""
 
-    def dense(self, scores: Array, log_mass: Array, values: Array, beta: Array) -> Array:
+    def dense(
+        self, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
+    ) -> Array:
         carry = self.start(scores.shape[0], values.shape[-1])
-        return self.finish(self.absorb(carry, scores, log_mass, values, beta), beta)
+        return self.finish(self.absorb(carry, scores, log_mass, values, beta, keep), beta)
 
 
 def _safe_divide(numerator: Array, denominator: Array) -> Array:
@@ -115,7 +122,7 @@ class Softmax(Fold):
         return (jnp.full((rows, 1), -jnp.inf), jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
 
     def absorb(
-        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Carry:
         peak, partition, numerator = carry
         exponent = scores + log_mass
@@ -128,7 +135,7 @@ class Softmax(Fold):
         return (
             top,
             partition * rescale + jnp.sum(kernel, axis=-1, keepdims=True),
-            numerator * rescale + kernel @ values,
+            numerator * rescale + (kernel * keep) @ values,
         )
 
     def finish(self, carry: Carry, beta: Array) -> Array:
@@ -157,11 +164,11 @@ class Weighted(Fold):
         return (jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
 
     def absorb(
-        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Carry:
         mass = jnp.exp(log_mass)
         weight = mass * jnp.where(mass > 0, self.weight(scores, beta), 0.0)
-        return (carry[0] + jnp.sum(mass, -1, keepdims=True), carry[1] + weight @ values)
+        return (carry[0] + jnp.sum(mass, -1, keepdims=True), carry[1] + (weight * keep) @ values)
 
     def finish(self, carry: Carry, beta: Array) -> Array:
         return self.speed(beta) * _safe_divide(carry[1], carry[0])
@@ -242,18 +249,18 @@ class Hardmax(Fold):
         return (jnp.full((rows, 1), -jnp.inf), jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
 
     def absorb(
-        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Carry:
         peak, count, total = carry
         mass = jnp.exp(log_mass)
         seen = jnp.where(mass > 0, scores, -jnp.inf)
         top = jnp.maximum(peak, jnp.max(seen, axis=-1, keepdims=True))
         chosen = jnp.where((seen == top) & (mass > 0), mass, 0.0)
-        keep = jnp.where(peak == top, 1.0, 0.0)
+        same = jnp.where(peak == top, 1.0, 0.0)
         return (
             top,
-            count * keep + jnp.sum(chosen, -1, keepdims=True),
-            total * keep + chosen @ values,
+            count * same + jnp.sum(chosen, -1, keepdims=True),
+            total * same + (chosen * keep) @ values,
         )
 
     def finish(self, carry: Carry, beta: Array) -> Array:
@@ -272,7 +279,9 @@ class Sinkhorn(Kind):
     iterations: int = eqx.field(static=True, default=20_000)
     averages: ClassVar[bool] = True
 
-    def dense(self, scores: Array, log_mass: Array, values: Array, beta: Array) -> Array:
+    def dense(
+        self, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
+    ) -> Array:
         from ott.geometry import geometry
         from ott.problems.linear import linear_problem
         from ott.solvers.linear import sinkhorn
@@ -283,7 +292,7 @@ class Sinkhorn(Kind):
             threshold=self.threshold, max_iterations=self.iterations, lse_mode=True
         )
         solution = solver(linear_problem.LinearProblem(plan, a=mass, b=mass))
-        out = solution.matrix @ values / mass[:, None]
+        out = (solution.matrix * keep) @ values / mass[:, None]
         return jnp.where(solution.converged, out, jnp.nan)
 
 

@@ -43,6 +43,8 @@ class Normalisation(eqx.Module):
     """A scheme, as what it makes of the raw update A at time t."""
 
     moves_radii: ClassVar[bool]
+    # Whether only the tangent part of A matters, so that multiples of theta may be dropped early.
+    tangent_only: ClassVar[bool]
 
     @abc.abstractmethod
     def update(self, t: ArrayLike, force: Vectors) -> Vectors:
@@ -82,6 +84,7 @@ class PostLN(Normalisation):
     """x <- N(x + A): the sphere dynamics of the theory."""
 
     moves_radii: ClassVar[bool] = False
+    tangent_only: ClassVar[bool] = True
 
     def update(self, t: ArrayLike, force: Array) -> Array:
         return force
@@ -94,6 +97,7 @@ class PreLN(Normalisation):
     """x <- x + A(N x): radii grow and slow the directions down."""
 
     moves_radii: ClassVar[bool] = True
+    tangent_only: ClassVar[bool] = False
 
     def update(self, t: ArrayLike, force: Array) -> Array:
         return force
@@ -107,6 +111,7 @@ class MixLN(Normalisation):
 
     tau: Float[Array, ""]
     moves_radii: ClassVar[bool] = True
+    tangent_only: ClassVar[bool] = False
 
     def __init__(self, tau: ArrayLike):
         self.tau = _positive("tau", tau)
@@ -122,6 +127,7 @@ class PeriLN(Normalisation):
     """x <- x + N(A(N x)). Where A vanishes its direction is undefined and the token rests."""
 
     moves_radii: ClassVar[bool] = True
+    tangent_only: ClassVar[bool] = False
 
     def update(self, t: ArrayLike, force: Array) -> Array:
         return normalise(force)
@@ -135,6 +141,7 @@ class NGPT(Normalisation):
 
     alpha: Float[Array, ""]
     moves_radii: ClassVar[bool] = False
+    tangent_only: ClassVar[bool] = False
 
     def __init__(self, alpha: ArrayLike):
         self.alpha = _positive("alpha", alpha)
@@ -150,6 +157,7 @@ class SqrtScaling(Normalisation):
     """x <- N(x + A/sqrt(t + 1)): layer-norm scaling, also called CoD."""
 
     moves_radii: ClassVar[bool] = False
+    tangent_only: ClassVar[bool] = True
 
     def update(self, t: ArrayLike, force: Array) -> Array:
         return force / jnp.sqrt(1.0 + jnp.asarray(t))

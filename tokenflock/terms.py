@@ -35,6 +35,12 @@ class Term(eqx.Module):
     ) -> Float[Array, "m d"]:
         """v[mu](t, x) at the points x."""
 
+    def tangent_field(
+        self, t: ArrayLike, x: Float[Array, "n d"], mu: Measure, reduction: Reduction
+    ) -> Float[Array, "n d"]:
+        """The field at the tokens of mu up to multiples of x_i, which a projection P_{x_i} removes."""
+        return self.field(t, x, mu, reduction)
+
     def __add__(self, other: Term) -> Sum:
         return Sum((*_parts(self), *_parts(other)))
 
@@ -50,14 +56,20 @@ def _parts(term: Term) -> tuple[Term, ...]:
     return term.terms if isinstance(term, Sum) else (term,)
 
 
+def _total(parts: list[Array]) -> Array:
+    return sum(parts[1:], parts[0])
+
+
 class Sum(Term):
     """A sum of terms."""
 
     terms: tuple[Term, ...]
 
     def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        parts = [term.field(t, x, mu, reduction) for term in self.terms]
-        return sum(parts[1:], parts[0])
+        return _total([term.field(t, x, mu, reduction) for term in self.terms])
+
+    def tangent_field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        return _total([term.tangent_field(t, x, mu, reduction) for term in self.terms])
 
     def check(self, mu: Measure) -> None:
         for term in self.terms:
@@ -93,19 +105,32 @@ class Attention(Term):
     def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return self.carried(t, x, mu, mu.points, reduction)
 
-    def carried(
-        self, t: ArrayLike, x: Array, mu: Measure, carriers: Array, reduction: Reduction
-    ) -> Array:
-        """The field with values V y_j taken from other carriers y than the tokens that are compared.
+    def tangent_field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        V = self.weights.at(t).V
+        scalar = V is None or V.ndim == 0
+        return self.carried(t, x, mu, mu.points, reduction, drop_self=scalar)
 
-        The rescaled frame compares e^{tV} z and carries z.
+    def carried(
+        self,
+        t: ArrayLike,
+        x: Array,
+        mu: Measure,
+        carriers: Array,
+        reduction: Reduction,
+        drop_self: bool = False,
+    ) -> Array:
+        """The field with values V y_j of other carriers y_j than the tokens that are compared.
+
+        The rescaled frame compares e^{tV} z and carries z. `drop_self` leaves V y_i out of row i.
         """
         weights = self.weights.at(t)
         log_weights = jnp.log(mu.weights)
 
         def head(queries: Array, keys: Array, values: Array) -> Array:
             return reduction(
-                Problem(self.kind, self.mask, self.beta, queries, keys, values, log_weights)
+                Problem(
+                    self.kind, self.mask, self.beta, queries, keys, values, log_weights, drop_self
+                )
             )
 
         heads = jax.vmap(head)(

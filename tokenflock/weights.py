@@ -43,6 +43,10 @@ class Schedule(eqx.Module):
         weights = jax.eval_shape(lambda: self.at(0.0))
         return {name: leaf.shape for name, leaf in weights.matrices().items()}
 
+    def head_count(self) -> int:
+        """Number of heads H."""
+        return next((shape[0] for shape in self.shapes().values()), 1)
+
 
 class Weights(Schedule):
     """Constant weights: Q, K, V or B = Q^T K, V.

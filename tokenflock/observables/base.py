@@ -6,6 +6,7 @@ The same value is computed during a solve (so states need not be stored) and fro
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -44,7 +45,12 @@ class Observable(eqx.Module):
     says: str = eqx.field(static=True, default="")
 
     def __call__(self, snapshot: Snapshot) -> Array:
+        """The value at one snapshot."""
         return self.compute(snapshot, **dict(self.parameters), **self.data)
+
+    def named(self, name: str) -> Observable:
+        """The same observable under another name, to keep two of one sort in one run."""
+        return dataclasses.replace(self, name=name)
 
     @property
     def coords(self) -> dict[str, np.ndarray]:

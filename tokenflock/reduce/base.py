@@ -25,6 +25,14 @@ class Problem(eqx.Module):
     keys: Float[Array, "columns k"]
     values: Float[Array, "columns m"]
     log_weights: Float[Array, " columns"]
+    # Leave v_i out of the sum of row i (not out of its normalisation): see `Fold.absorb`.
+    drop_self: bool = eqx.field(static=True, default=False)
+
+    def keep(self, rows: Int[Array, " r"], columns: Int[Array, " c"]) -> Array:
+        """1 where a value counts, 0 where it is the row's own and dropped."""
+        if not self.drop_self:
+            return jnp.ones(())
+        return jnp.where(rows[:, None] == columns[None, :], 0.0, 1.0)
 
     def log_mass(self, rows: Int[Array, " r"], columns: Int[Array, " c"]) -> Float[Array, "r c"]:
         """log(w_j m_ij) on a block."""

@@ -16,7 +16,8 @@ class Dense(Reduction):
         columns = jnp.arange(problem.keys.shape[0])
         scores = problem.kind.scores(problem.queries, problem.keys, problem.beta)
         log_mass = problem.log_mass(rows, columns)
-        return problem.kind.dense(scores, log_mass, problem.values, problem.beta)
+        keep = problem.keep(rows, columns)
+        return problem.kind.dense(scores, log_mass, problem.values, problem.beta, keep)
 
     def error_bound(self, problem_size: int) -> float:
         return 0.0

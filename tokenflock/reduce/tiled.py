@@ -42,7 +42,8 @@ class Tiled(Reduction):
             log_mass = problem.log_mass(rows, clipped)
             log_mass = jnp.where(columns < count, log_mass, -jnp.inf)
             values = problem.values[clipped]
-            return kind.absorb(carry, scores, log_mass, values, problem.beta), None
+            keep = problem.keep(rows, columns)
+            return kind.absorb(carry, scores, log_mass, values, problem.beta, keep), None
 
         empty = kind.start(self.tile, problem.values.shape[-1])
         carry, _ = jax.lax.scan(absorb, empty, self._starts(count))

@@ -29,6 +29,7 @@ def bounded(
 ) -> Array:
     """`value` as float64, refused unless it lies between `low` and `high` (ends as `closed`)."""
     array = real(name, value)
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     above = array >= low if closed in ("both", "low") else array > low
     below = array <= high if closed in ("both", "high") else array < high
     inside = np.asarray(above & below)
@@ -76,6 +77,5 @@ def usa_log_factor(beta: Array, convention: Convention) -> Array:
     return beta if convention == "perspective" else np.zeros_like(beta)
 
 
-def _show(bound: ArrayLike) -> str:
-    array = np.asarray(bound, dtype=np.float64)
-    return f"{array.flat[0]:.6g}" if array.size == 1 else "array of bounds"
+def _show(bound: Array) -> str:
+    return f"{bound.flat[0]:.6g}" if bound.size == 1 else "array of bounds"

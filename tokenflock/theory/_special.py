@@ -1,11 +1,12 @@
 """Scaled special functions and log-space quadrature that scipy does not offer in this form."""
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import optimize, special
 
 from ._checks import Array
 
@@ -55,9 +56,7 @@ def log_ive(order: ArrayLike, x: ArrayLike) -> Array:
     small = ~normal & (nu < 60)
     large = ~normal & (nu >= 60)
     value = np.where(small, _log_ive_series(np.where(small, nu, 1), np.where(small, x, 1)), value)
-    return np.where(
-        large, _log_ive_debye(np.where(large, nu, 60), np.where(large, x, 60)), value
-    )
+    return np.where(large, _log_ive_debye(np.where(large, nu, 60), np.where(large, x, 60)), value)
 
 
 def _log_ive_series(nu: Array, x: Array) -> Array:
@@ -87,6 +86,11 @@ def _log_ive_debye(nu: Array, x: Array) -> Array:
     exponent = nu * (1.0 / (root + z) + np.log(z) - np.log1p(root))  # root - z without loss
     series = sum(polynomial(1.0 / root) / nu**k for k, polynomial in enumerate(_DEBYE))
     return exponent - 0.5 * np.log(2 * np.pi * nu * root) + np.log(series)
+
+
+def find_root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Brent's root of `function` in [low, high], to the last digits."""
+    return cast(float, optimize.brentq(function, low, high, xtol=1e-15))
 
 
 def log_integral(

@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from ._checks import Array, Convention, Model, bounded, chosen, inverse_temperature, real
-from ._checks import usa_log_factor
+from ._checks import (
+    Array,
+    Convention,
+    Model,
+    bounded,
+    chosen,
+    inverse_temperature,
+    real,
+    usa_log_factor,
+)
 from ._special import log_integral
 
 
@@ -88,10 +96,10 @@ def log_two_cluster_lifetime(
     p, q, beta = _mass("p", p), _mass("q", q), inverse_temperature(beta)
     upper, lower = np.log(np.tan(phi0 / 2)), np.log(np.tan(phi1 / 2))
     upper, lower, p, q, beta = np.broadcast_arrays(upper, lower, p, q, beta)
-    wide = [array[..., None] for array in (p, q, beta)]
+    masses, wide = (p[..., None], q[..., None]), beta[..., None]
 
     def log_integrand(y: Array) -> Array:
-        return -_log_pull(2 * special.expit(2 * y), *wide, model, convention)
+        return -_log_pull(2 * special.expit(2 * y), *masses, wide, model, convention)
 
     stiffness = float(np.max((upper - lower) * (1 + beta / 8), initial=1.0))
     return log_integral(log_integrand, lower, upper, panels=int(np.ceil(8 + stiffness)))
@@ -145,7 +153,7 @@ def plateau_levels(masses: ArrayLike, merges: Iterable[tuple[int, int]]) -> Arra
 def pairing_rate(
     p: ArrayLike,
     q: ArrayLike,
-    beta: ArrayLike = 0.0,
+    beta: ArrayLike | None = None,
     model: Model = "SA",
     convention: Convention = "metastability",
 ) -> Array:
@@ -157,9 +165,12 @@ def pairing_rate(
     carries the mass ratios, both missing from the restatement. Exact SA at finite beta:
     `two_cluster_rate`; the limit needs phi >> beta^{-1/2}.
     """
-    p, q, beta = _mass("p", p), _mass("q", q), inverse_temperature(beta)
+    p, q = _mass("p", p), _mass("q", q)
     if chosen("model", model, Model) == "SA":
         return q / p + p / q
+    if beta is None and chosen("convention", convention, Convention) == "perspective":
+        raise ValueError("the perspective clock runs at e^beta, got beta=None; pass beta")
+    beta = inverse_temperature(0.0 if beta is None else beta)
     return (p + q) * np.exp(usa_log_factor(beta, convention))
 
 

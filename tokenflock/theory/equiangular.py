@@ -17,8 +17,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import Array, Convention, Model, bounded, chosen, inverse_temperature
-from ._checks import usa_log_factor, whole
+from ._checks import (
+    Array,
+    Convention,
+    Model,
+    bounded,
+    chosen,
+    inverse_temperature,
+    usa_log_factor,
+    whole,
+)
 from ._special import log_integral, scaled_e1, scaled_ei
 
 Method = Literal["closed", "quadrature"]

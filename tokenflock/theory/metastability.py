@@ -7,7 +7,7 @@ between two centres (`smallest_angle`).
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ._checks import Array, bounded, real, whole
 
@@ -28,7 +28,7 @@ class MetastabilityWindow:
     collapse_time: Array
     log_lifetime: Array
     lambda_bounds: tuple[Array, Array]
-    holds: Array
+    holds: NDArray[np.bool_]
 
 
 def smallest_angle(centres: ArrayLike) -> float:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ._checks import Array, bounded, chosen, inverse_temperature, whole
-from .equiangular import equiangular_rate, gap_from_w, gamma_from_w, log_w_rate, w_from_gamma
+from .equiangular import equiangular_rate, gamma_from_w, gap_from_w, log_w_rate, w_from_gamma
 
 Scheme = Literal["post", "pre", "mix", "peri", "ngpt", "sqrt"]
 Alpha = float | Callable[[float], float]
@@ -133,9 +133,8 @@ def solve_scheme(
     if times.ndim != 1 or (np.diff(times) < 0).any():
         raise ValueError(f"t must be one increasing sequence, got shape {times.shape}; sort it")
     bounded("radius0", radius0, 0, np.inf, closed="neither", advice="use radius0=1")
+    bounded("rho0", rho0, -1, 1, closed="low", advice="identical tokens do not move")
     start = np.log(w_from_gamma(rho0, n))
-    if not np.isfinite(start):
-        raise ValueError(f"rho0 must be below 1, got {rho0}; identical tokens do not move")
 
     def field(stage: Scheme) -> Callable[[float, Array], tuple[Array, Array]]:
         def velocity(time: float, state: Array) -> tuple[Array, Array]:
@@ -158,15 +157,23 @@ def solve_scheme(
 
 
 def _advance(
-    field: Callable, begin: float, end: float, state: Array, wanted: Array, rtol: float
+    field: Callable[[float, Array], tuple[Array, Array]],
+    begin: float,
+    end: float,
+    state: Array,
+    wanted: Array,
+    rtol: float,
 ) -> tuple[Array, Array]:
     """States at the `wanted` times of [begin, end], and the state at the end."""
     if end == begin:
         return np.tile(state, (wanted.size, 1)).T, state
     path = solve_ivp(field, (begin, end), state, "DOP853", dense_output=True, rtol=rtol, atol=1e-13)
     if not path.success or path.sol is None:
-        raise ValueError(f"the scheme could not be integrated: {path.message}; check alpha and rtol")
-    return path.sol(wanted), path.y[:, -1]
+        raise ValueError(
+            f"the scheme could not be integrated: {path.message}; check alpha and rtol"
+        )
+    values = path.sol(np.append(wanted, end))
+    return values[:, :-1], values[:, -1]
 
 
 def initial_slope(
@@ -234,9 +241,7 @@ def _layer_contraction(gap: ArrayLike, step: ArrayLike, n: ArrayLike, beta: Arra
     return own**2 / (own**2 + 2 * own * other * total + other**2 * n * total)
 
 
-def _weights(
-    rho: ArrayLike, n: ArrayLike, beta: ArrayLike
-) -> tuple[Array, Array, Array, Array]:
+def _weights(rho: ArrayLike, n: ArrayLike, beta: ArrayLike) -> tuple[Array, Array, Array, Array]:
     n, beta = whole("n", n, 2, advice="two tokens at least"), inverse_temperature(beta)
     advice = "n unit vectors can only share an inner product in (-1/(n-1), 1]"
     rho = bounded("rho", rho, -1 / (n - 1), 1, closed="high", advice=advice)
@@ -261,8 +266,8 @@ def _radial_rate(
 def _stages(scheme: Scheme, tau: float | None, end: float) -> list[tuple[Scheme, float]]:
     if scheme != "mix":
         return [(scheme, end)]
-    switch = _switch(tau)
-    return [("post", end)] if end <= switch else [("post", switch), ("pre", end)]
+    switch = min(_switch(tau), end)
+    return [("post", switch), ("pre", end)]
 
 
 def _switch(tau: float | None) -> float:

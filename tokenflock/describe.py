@@ -1,0 +1,90 @@
+"""Models as plain data: what a stored run says about the model that made it, and back again.
+
+A module becomes {"class": name, field: value, ...}; arrays become nested lists. Functions (a user's
+kernel or potential) are named only, so a model with one can be described but not rebuilt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .errors import StoreError
+
+# Modules whose classes may appear in a description; nothing else is ever instantiated.
+HOMES = (
+    "masks kinds weights terms noise normalisation dynamics space measure "
+    "observables.base reduce.dense reduce.tiled integrate.clocks integrate.methods"
+).split()
+
+
+def describe(value: Any) -> Any:
+    """JSON-able description of a module, array, container or plain value."""
+    if isinstance(value, eqx.Module):
+        fields = {
+            field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+        return {"class": type(value).__name__, **fields}
+    if isinstance(value, dict):
+        return {str(name): describe(entry) for name, entry in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [describe(entry) for entry in value]
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return {"key": np.asarray(jax.random.key_data(value)).tolist()}
+    if isinstance(value, (jax.Array, np.ndarray)):
+        return {"array": np.asarray(value).tolist()}
+    if callable(value):
+        return {"function": getattr(value, "__qualname__", repr(value))}
+    return value
+
+
+@functools.cache
+def _classes() -> dict[str, type]:
+    found: dict[str, type] = {}
+    for home in HOMES:
+        module = importlib.import_module(f"tokenflock.{home}")
+        for name, item in vars(module).items():
+            if isinstance(item, type) and issubclass(item, eqx.Module):
+                found.setdefault(name, item)
+    return found
+
+
+def rebuild(description: Any) -> Any:
+    """The value a description came from."""
+    if isinstance(description, list):
+        return tuple(rebuild(entry) for entry in description)
+    if not isinstance(description, dict):
+        return description
+    if "class" in description:
+        return _rebuild_module(description)
+    if "array" in description:
+        return jnp.asarray(description["array"])
+    if "key" in description:
+        return jax.random.wrap_key_data(jnp.asarray(description["key"], dtype=jnp.uint32))
+    if "function" in description:
+        raise StoreError(
+            f"this run's model uses the function {description['function']}, which a store cannot "
+            "hold; pass the model again: run.observe(observable, model=...)"
+        )
+    return {name: rebuild(entry) for name, entry in description.items()}
+
+
+def _rebuild_module(description: dict[str, Any]) -> Any:
+    name = description["class"]
+    if name == "Activation":
+        from .terms import ACTIVATIONS
+
+        return ACTIVATIONS[description["name"]]
+    if name not in _classes():
+        raise StoreError(f"this store names the unknown class {name!r}; update tokenflock")
+    blank = object.__new__(_classes()[name])
+    for field in dataclasses.fields(blank):
+        object.__setattr__(blank, field.name, rebuild(description.get(field.name)))
+    return blank

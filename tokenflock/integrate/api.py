@@ -1,0 +1,166 @@
+"""solve: from a model and tokens to a Trajectory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics import Dynamics, State
+from ..errors import InputError, SolveError, require
+from ..measure import Measure
+from ..memory import check_memory
+from ..reduce import Dense, Reduction
+from ..runtime import is_traced
+from ..trajectory import Trajectory
+from .assemble import from_segment
+from .clocks import Clock, Physical
+from .core import Plan, integrate
+from .methods import Layers, Method, resolve
+from .outcome import ADVICE, succeeded
+from .save import Save
+from .steppers import Merge
+from .stops import Stop
+
+
+def solve(
+    model: Dynamics,
+    x0: Measure,
+    t1: float,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    dt: float | None = None,
+    method: Method = None,
+    save: Save | None = None,
+    stop: Stop | Sequence[Stop] = (),
+    merge: Merge | None = None,
+    clock: Clock | None = None,
+    reduction: Reduction | None = None,
+    seed: int = 0,
+    max_steps: int = 100_000,
+    progress: bool = False,
+    throw: bool = True,
+) -> Trajectory:
+    """Integrate the model from the tokens x0 at t = 0 to t1.
+
+    Accuracy is the caller's to state: `rtol` and `atol` (adaptive, Dopri8 or `method=Stiff()`), or a
+    fixed `dt` (required by noise), or `method=Layers(step)` for the discrete network, whose clock
+    differs from the flow's.
+
+    A leading axis of x0 is a batch of samples and a vector beta a batch of models: the result has the
+    axes (beta, sample) in front, from one compiled call. `seed` drives the noise only. Differentiable
+    with jax.grad through `run.states` and `run.array(name)`.
+
+    `merge=Merge(radius)` glues tokens into weighted clusters, and `clock=LogTime()` steps in log t: use
+    both for metastable times e^{c beta}. A run that fails raises SolveError whose text is advice, or
+    with `throw=False` returns what was reached, with the advice in `run.advice`.
+    """
+    plan, measure, times = prepare(
+        model,
+        x0,
+        t1,
+        rtol=rtol,
+        atol=atol,
+        dt=dt,
+        method=method,
+        save=Save(states=True) if save is None else save,
+        stop=stop,
+        merge=merge,
+        clock=clock,
+        reduction=reduction,
+        seed=seed,
+        max_steps=max_steps,
+        progress=progress,
+    )
+    segment = integrate(plan, measure, initial_state(model, measure, merge), jnp.asarray(times))
+    if is_traced(segment):
+        return from_segment(plan, x0, segment)
+    run = from_segment(plan, x0, jax.block_until_ready(segment))
+    if throw and not succeeded(run.outcome):
+        raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {ADVICE[run.outcome]}")
+    return run
+
+
+def prepare(
+    model: Dynamics,
+    x0: Measure,
+    t1: float,
+    *,
+    rtol: float | None,
+    atol: float | None,
+    dt: float | None,
+    method: Method,
+    save: Save,
+    stop: Stop | Sequence[Stop],
+    merge: Merge | None,
+    clock: Clock | None,
+    reduction: Reduction | None,
+    seed: int,
+    max_steps: int,
+    progress: bool,
+) -> tuple[Plan, Measure, np.ndarray]:
+    """Check the request and turn it into a plan, flat samples, and save times."""
+    _check_time(t1)
+    model.check(x0, t1)
+    numerics = resolve(model, method, rtol, atol, dt, merge, max_steps)
+    clock = Physical() if clock is None else clock
+    require(
+        isinstance(clock, Physical) or (model.noise is None and numerics.dt0 is None),
+        "another clock needs an adaptive solver without noise; leave out dt, Layers and noise",
+    )
+    times = save.times(t1)
+    if isinstance(method, Layers):
+        _check_layer_times(times, method.step)
+    reduction = Dense() if reduction is None else reduction
+    check_memory(model, x0, reduction, len(times), save)
+    plan = Plan(
+        model=model,
+        numerics=numerics,
+        reduction=reduction,
+        clock=clock,
+        observe=save.observe,
+        stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
+        jumps=jnp.asarray(model.jumps(t1), dtype=float),
+        key=jax.random.key(seed),
+        horizon=jnp.asarray(float(t1)),
+        states=save.states,
+        progress=progress and sys.stderr is not None,
+    )
+    return plan, flatten_samples(x0), times
+
+
+def flatten_samples(x0: Measure) -> Measure:
+    """Several sample axes as one; `from_segment` restores them."""
+    if len(x0.batch_shape) <= 1:
+        return x0
+    points = x0.points.reshape(-1, x0.n, x0.d)
+    return x0.at(points, None if x0.radii is None else x0.radii.reshape(-1, x0.n))
+
+
+def initial_state(model: Dynamics, measure: Measure, merge: Merge | None) -> State:
+    """The state at t = 0, with masses if clusters are to merge."""
+    state = model.initial_state(measure)
+    if merge is None:
+        return state
+    masses = jnp.broadcast_to(measure.weights, measure.points.shape[:-1])
+    return eqx.tree_at(lambda s: s.masses, state, masses, is_leaf=lambda leaf: leaf is None)
+
+
+def _check_time(t1: float) -> None:
+    if is_traced(t1):
+        raise InputError("t1 must be a plain number, not a traced value")
+    require(bool(np.isfinite(t1)) and t1 > 0, f"t1 must be a positive number, got {t1}")
+
+
+def _check_layer_times(times: np.ndarray, step: float) -> None:
+    layers = times / step
+    require(
+        bool(np.all(np.abs(layers - np.round(layers)) < 1e-6)),
+        f"with Layers(step={step:g}) t1 and the save times must be multiples of the step; "
+        f"the {np.max(layers):g} layers asked for are not whole",
+    )

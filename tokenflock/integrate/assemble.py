@@ -1,0 +1,200 @@
+"""From the arrays of compiled segments to one labelled Trajectory."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..describe import describe
+from ..dynamics import State, has_beta_batch
+from ..health import health_report
+from ..measure import Measure
+from ..provenance import provenance
+from ..runtime import is_traced
+from ..trajectory import Trajectory
+from .core import Plan, Segment
+from .outcome import ADVICE, worst_outcome
+
+STATE_AXES = {"states": ("token", "coordinate"), "radii": ("token",), "masses": ("token",)}
+
+
+def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
+    """Label the arrays of a segment; `x0` has the sample axes the caller knows."""
+    lead = lead_axes(plan, x0)
+    arrays = {**segment.saved, **_ends(x0, segment)}
+    shape = _lead_shape(plan, x0)
+    arrays = {name: _restore(value, shape, len(lead), x0) for name, value in arrays.items()}
+    times = segment.times
+    if not lead and not is_traced(segment):
+        arrays, times = _trim(arrays, segment)
+    else:
+        times = times.reshape(-1, times.shape[-1])[0] if is_traced(times) else _all_times(times)
+    axes = _axes(plan, lead, arrays)
+    arrays["initial_points"] = x0.points
+    axes["initial_points"] = (*_sample_axes(x0), "token", "coordinate")
+    return Trajectory(arrays, axes, _coords(plan, x0, times), attributes_of(plan, x0, arrays, lead),
+                      {thing.name: thing.attributes for thing in plan.observe})
+
+
+def lead_axes(plan: Plan, x0: Measure) -> tuple[str, ...]:
+    """Names of the batch axes: beta, then samples."""
+    return (("beta",) if has_beta_batch(plan.model) else ()) + _sample_axes(x0)
+
+
+def _sample_axes(x0: Measure) -> tuple[str, ...]:
+    count = len(x0.batch_shape)
+    return ("sample",) if count == 1 else tuple(f"sample_{index}" for index in range(count))
+
+
+def _lead_shape(plan: Plan, x0: Measure) -> tuple[int, ...]:
+    betas = next((p.beta.shape for p in plan.model.attentions() if p.beta.ndim == 1), ())
+    return (*betas, *x0.batch_shape)
+
+
+def _ends(x0: Measure, segment: Segment) -> dict[str, Any]:
+    final: State = segment.final
+    ends = {
+        "final_points": final.points,
+        "final_time": segment.final_time,
+        "outcome_code": segment.outcome,
+        "steps": segment.stats["num_steps"],
+        "accepted_steps": segment.stats["num_accepted_steps"],
+        "rejected_steps": segment.stats["num_rejected_steps"],
+        **{f"final_{name}": value for name, value in segment.final_saved.items()},
+    }
+    ends.pop("final_states", None)
+    if final.radii is not None:
+        ends["final_radii"] = final.radii
+    if final.masses is not None:
+        ends["final_masses"] = final.masses
+    return ends
+
+
+def _restore(value: Any, shape: tuple[int, ...], lead: int, x0: Measure) -> Any:
+    """Undo the flattening of several sample axes."""
+    flat = lead - len(x0.batch_shape) + min(len(x0.batch_shape), 1)
+    return value.reshape(*shape, *value.shape[flat:])
+
+
+def _trim(arrays: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.ndarray]:
+    """Drop rows after an early end and close with the state where the run ended."""
+    times = np.asarray(segment.times)
+    done = np.isfinite(times) & (times <= float(segment.final_time))
+    rows = int(np.sum(done))
+    if rows == len(times):
+        return arrays, times
+    trimmed = dict(arrays)
+    for name in segment.saved:
+        last = segment.final.points if name == "states" else arrays[f"final_{name}"]
+        trimmed[name] = jnp.concatenate([arrays[name][:rows], jnp.asarray(last)[None]])
+    return trimmed, np.append(times[:rows], float(segment.final_time))
+
+
+def _all_times(times: Any) -> np.ndarray:
+    """The save times of a batch: rows that ended early hold infinity after their end."""
+    table = np.asarray(times).reshape(-1, times.shape[-1])
+    return np.min(table, axis=0)
+
+
+def _axes(plan: Plan, lead: tuple[str, ...], arrays: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    inner = {**STATE_AXES, **{thing.name: thing.axes for thing in plan.observe}}
+    axes: dict[str, tuple[str, ...]] = {}
+    for name in arrays:
+        if name in inner:
+            axes[name] = (*lead, "time", *inner[name])
+        elif name == "final_points":
+            axes[name] = (*lead, "token", "coordinate")
+        else:
+            axes[name] = (*lead, *inner.get(name.removeprefix("final_"), ()))
+    return axes
+
+
+def _coords(plan: Plan, x0: Measure, times: Any) -> dict[str, Any]:
+    coords: dict[str, Any] = {"time": times}
+    for part in plan.model.attentions():
+        if part.beta.ndim == 1:
+            coords["beta"] = np.asarray(part.beta)
+    for name, size in zip(_sample_axes(x0), x0.batch_shape, strict=True):
+        coords[name] = np.arange(size)
+    coords["token"] = np.arange(x0.n)
+    coords["coordinate"] = np.arange(x0.d)
+    for thing in plan.observe:
+        coords.update(thing.coords)
+    return coords
+
+
+def attributes_of(
+    plan: Plan, x0: Measure, arrays: dict[str, Any], lead: tuple[str, ...]
+) -> dict[str, Any]:
+    """Model, numerics, versions, outcome and health, as plain data."""
+    blank = x0.at(jnp.zeros((x0.n, x0.d)))
+    attributes: dict[str, Any] = {"label": plan.model.label}
+    if is_traced(arrays, plan.model, x0):
+        return {**attributes, "outcome": "traced", "advice": "inside a JAX transformation"}
+    finite = np.all(np.isfinite(np.asarray(arrays["final_points"])), axis=(-1, -2))
+    outcome = worst_outcome(np.asarray(arrays["outcome_code"]), finite)
+    return {
+        **attributes,
+        "model": describe(plan.model),
+        "measure": describe(blank),
+        "numerics": _describe_numerics(plan),
+        "seed_data": describe(plan.key),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **provenance(),
+        "outcome": outcome,
+        "advice": ADVICE[outcome],
+        "health": health_report(plan.model, x0, plan.reduction, arrays, len(lead)),
+    }
+
+
+def _describe_numerics(plan: Plan) -> dict[str, Any]:
+    controller = plan.numerics.controller
+    return {
+        "method": plan.numerics.name,
+        "rtol": getattr(controller, "rtol", None),
+        "atol": getattr(controller, "atol", None),
+        "dt": plan.numerics.dt0,
+        "merge_radius": getattr(getattr(plan.numerics.stepper, "merge", None), "radius", None),
+        "max_steps": plan.numerics.max_steps,
+        "reduction": describe(plan.reduction),
+        "clock": describe(plan.clock),
+        "stops": [stop.says for stop in plan.stops],
+        "t1": float(plan.horizon),
+    }
+
+
+def join(plan: Plan, x0: Measure, pieces: list[Trajectory]) -> Trajectory:
+    """One trajectory from consecutive segments; each starts where the one before ended."""
+    if len(pieces) == 1:
+        return pieces[0]
+    first, last = pieces[0], pieces[-1]
+    lead = lead_axes(plan, x0)
+    axis = len(lead)
+    arrays = dict(last.arrays)
+    for name, dims in last.axes.items():
+        if "time" in dims:
+            parts = [first.arrays[name]] + [
+                np.delete(np.asarray(piece.arrays[name]), 0, axis=axis) for piece in pieces[1:]
+            ]
+            arrays[name] = np.concatenate([np.asarray(part) for part in parts], axis=axis)
+    for name in ("steps", "accepted_steps", "rejected_steps"):
+        arrays[name] = sum(np.asarray(piece.arrays[name]) for piece in pieces)
+    arrays["initial_points"] = first.arrays["initial_points"]
+    times = np.concatenate([first.coords["time"], *(p.coords["time"][1:] for p in pieces[1:])])
+    coords = {**last.coords, "time": times}
+    attributes = attributes_of(plan, x0, arrays, lead)
+    return Trajectory(arrays, last.axes, coords, attributes, last.details)
+
+
+def final_state(segment_arrays: dict[str, Any]) -> State:
+    """The state a stored segment ended with, to continue from."""
+
+    def pick(name: str) -> Any:
+        value = segment_arrays.get(name)
+        return None if value is None else jnp.asarray(value)
+
+    return State(pick("final_points"), pick("final_radii"), pick("final_masses"))
+

@@ -1,0 +1,183 @@
+"""The compiled solve: one call of diffrax for a whole batch of tokens and of betas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ..dynamics import Dynamics, State, beta_axes, has_beta_batch
+from ..measure import Measure
+from ..observables.base import Observable, Snapshot
+from ..reduce import Reduction
+from .clocks import Clock
+from .methods import Numerics
+from .progress import RichProgressMeter
+from .steppers import Context, NoiseTerm, drift
+from .stops import Stop
+
+
+class Plan(eqx.Module):
+    """What to solve, apart from the tokens: model, numerics, what to look at, when to stop."""
+
+    model: Dynamics
+    numerics: Numerics
+    reduction: Reduction
+    clock: Clock
+    observe: tuple[Observable, ...]
+    stops: tuple[Stop, ...]
+    jumps: Float[Array, " jumps"]
+    key: Array
+    # End of the whole run: the Brownian path must not depend on how a run is cut into segments.
+    horizon: Float[Array, ""]
+    states: bool = eqx.field(static=True)
+    progress: bool = eqx.field(static=True)
+
+
+class Segment(eqx.Module):
+    """What comes back from one solve over the save times."""
+
+    times: Float[Array, "*batch time"]
+    saved: dict[str, Array]
+    final: State
+    final_time: Float[Array, "*batch"]
+    final_saved: dict[str, Array]
+    outcome: Int[Array, "*batch"]
+    stats: dict[str, Array]
+
+
+def look(plan: Plan, model: Dynamics, measure: Measure, t: Array, state: State) -> dict[str, Array]:
+    """Everything saved at one time: observables of the retracted tokens, and the tokens if asked."""
+    here = measure.at(measure.space.retract(state.points), state.radii)
+    snapshot = Snapshot(t, here, model, plan.reduction)
+    values = {thing.name: jnp.asarray(thing(snapshot)) for thing in plan.observe}
+    if plan.states:
+        values["states"] = here.points
+        if state.radii is not None:
+            values["radii"] = state.radii
+        if state.masses is not None:
+            values["masses"] = state.masses
+    return values
+
+
+def integrate_one(
+    plan: Plan, model: Dynamics, measure: Measure, state: State, times: Array, key: Array
+) -> Segment:
+    """Solve for one sample of tokens over the given save times."""
+    clock, numerics = plan.clock, plan.numerics
+    context = Context(model, measure, plan.reduction, clock)
+
+    def observe(u: Array, y: State, args: Context) -> dict[str, Array]:
+        return look(plan, args.model, args.measure, clock.time(u), y)
+
+    def end(u: Array, y: State, args: Context) -> tuple[State, Array, dict[str, Array]]:
+        return y, clock.time(u), observe(u, y, args)
+
+    marks = clock.inverse(times)
+    saveat = diffrax.SaveAt(
+        subs=[diffrax.SubSaveAt(ts=marks, fn=observe), diffrax.SubSaveAt(t1=True, fn=end)]
+    )
+    solution = diffrax.diffeqsolve(
+        _terms(plan, model, measure, key),
+        numerics.stepper,
+        t0=marks[0],
+        t1=marks[-1],
+        dt0=numerics.dt0,
+        y0=state,
+        args=context,
+        saveat=saveat,
+        stepsize_controller=_controller(plan),
+        event=_event(plan),
+        max_steps=numerics.max_steps,
+        throw=False,
+        progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
+    )
+    assert solution.ts is not None and solution.ys is not None
+    saved, (final, final_time, final_saved) = solution.ys
+    last = jax.tree.map(lambda leaf: leaf[-1], (final, final_time, final_saved))
+    return Segment(
+        times=clock.time(solution.ts[0]),
+        saved=saved,
+        final=last[0],
+        final_time=last[1],
+        final_saved=last[2],
+        outcome=_outcome(solution.result),
+        stats={name: jnp.asarray(solution.stats[name]) for name in COUNTERS},
+    )
+
+
+DIFFRAX_RESULTS = (
+    diffrax.RESULTS.successful,
+    diffrax.RESULTS.event_occurred,
+    diffrax.RESULTS.max_steps_reached,
+    diffrax.RESULTS.dt_min_reached,
+)
+COUNTERS = ("num_steps", "num_accepted_steps", "num_rejected_steps")
+
+
+def _outcome(result: Any) -> Array:
+    """Index into `outcome.OUTCOMES`."""
+    code = jnp.full((), len(DIFFRAX_RESULTS))
+    for index, known in enumerate(DIFFRAX_RESULTS):
+        code = jnp.where(result == known, index, code)
+    return code
+
+
+def _terms(plan: Plan, model: Dynamics, measure: Measure, key: Array) -> Any:
+    deterministic = diffrax.ODETerm(drift)
+    if model.noise is None:
+        return deterministic
+    shape = jax.ShapeDtypeStruct(model.noise.brownian_shape(measure), measure.points.dtype)
+    dt = plan.numerics.dt0
+    assert dt is not None
+    path = diffrax.VirtualBrownianTree(0.0, plan.horizon, tol=dt / 4, shape=shape, key=key)
+    return diffrax.MultiTerm(deterministic, NoiseTerm(path))
+
+
+def _controller(plan: Plan) -> diffrax.AbstractStepSizeController:
+    if plan.jumps.size == 0 or not isinstance(plan.numerics.controller, diffrax.PIDController):
+        return plan.numerics.controller
+    return diffrax.ClipStepSizeController(
+        plan.numerics.controller, jump_ts=plan.clock.inverse(plan.jumps)
+    )
+
+
+def _event(plan: Plan) -> diffrax.Event | None:
+    if not plan.stops:
+        return None
+
+    def reached(u: Array, y: State, args: Context, **kwargs: Any) -> Array:
+        here = args.measure.at(args.measure.space.retract(y.points), y.radii)
+        snapshot = Snapshot(args.clock.time(u), here, args.model, args.reduction)
+        return jnp.any(jnp.stack([jnp.asarray(stop(snapshot)) for stop in plan.stops]))
+
+    return diffrax.Event(reached)
+
+
+@eqx.filter_jit
+def integrate(plan: Plan, measure: Measure, state: State, times: Array) -> Segment:
+    """Solve for every beta and every sample; leading axes of the result are (beta, sample)."""
+    batched = measure.points.ndim == 3
+
+    def sample(model: Dynamics, index: Array, one: State) -> Segment:
+        chosen = model.for_sample(index) if batched else model
+        key = jax.random.fold_in(plan.key, index) if batched else plan.key
+        alone = measure.at(one.points, one.radii)
+        return integrate_one(plan, chosen, alone, one, times, key)
+
+    def all_samples(model: Dynamics, tokens: State) -> Segment:
+        if not batched:
+            return sample(model, jnp.zeros((), int), tokens)
+        indices = jnp.arange(measure.points.shape[0])
+        return eqx.filter_vmap(sample, in_axes=(None, 0, 0))(model, indices, tokens)
+
+    if not has_beta_batch(plan.model):
+        return all_samples(plan.model, state)
+    # A continued run already has the axis of betas; at the start all betas share the tokens.
+    axis = 0 if state.points.ndim > measure.points.ndim else None
+    return eqx.filter_vmap(all_samples, in_axes=(beta_axes(plan.model), axis))(plan.model, state)
+

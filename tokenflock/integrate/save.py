@@ -1,0 +1,74 @@
+"""Save plans: when to look, what to compute there, and whether to keep the tokens themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from ..errors import require
+from ..observables.base import Observable
+
+MOST_SAVES = 2_000_000
+
+
+class Save:
+    """Look at t = 0, at the times of one rule, and at t1.
+
+    every -- each multiple of this interval;
+    at -- the given times;
+    log -- (first, count): `count` logarithmically spaced times from `first` to t1.
+
+    observe -- observables computed during the solve;
+    states -- whether to keep the tokens at those times (the first and last are always kept).
+    """
+
+    def __init__(
+        self,
+        every: float | None = None,
+        at: ArrayLike | None = None,
+        log: tuple[float, int] | None = None,
+        observe: Sequence[Observable] = (),
+        states: bool = False,
+    ):
+        given = [name for name, rule in (("every", every), ("at", at), ("log", log)) if rule is not None]
+        require(len(given) <= 1, f"choose one of every, at and log, got {' and '.join(given)}")
+        for thing in observe:
+            require(
+                isinstance(thing, Observable),
+                f"observe takes observables such as flock.energy or flock.clusters(angle=0.1), got {thing!r}",
+            )
+        self.every, self.at, self.log = every, at, log
+        self.observe = tuple(observe)
+        self.states = states
+        names = [thing.name for thing in self.observe]
+        require(len(set(names)) == len(names), f"observables must have different names, got {names}")
+
+    def times(self, t1: float) -> np.ndarray:
+        """The increasing save times, from 0 to t1 included."""
+        inner = self._rule(t1)
+        require(
+            bool(np.all(np.isfinite(inner)) and np.all((inner >= 0) & (inner <= t1))),
+            f"save times must lie in [0, t1] = [0, {t1:g}]",
+        )
+        return np.unique(np.concatenate([[0.0], inner, [t1]]))
+
+    def _rule(self, t1: float) -> np.ndarray:
+        if self.every is not None:
+            require(self.every > 0, f"every must be positive, got {self.every}")
+            require(
+                t1 / self.every <= MOST_SAVES,
+                f"every={self.every:g} up to t1={t1:g} is {t1 / self.every:.3g} saves; "
+                f"the limit is {MOST_SAVES}; save less often or with log=(first, count)",
+            )
+            # A multiple within rounding of t1 is t1 itself, not a second save beside it.
+            return self.every * np.arange(1, int(np.ceil(t1 / self.every - 1e-9)))
+        if self.log is not None:
+            first, count = self.log
+            require(
+                0 < first < t1 and count >= 2,
+                f"log=(first, count) needs 0 < first < t1={t1:g} and count >= 2, got {self.log}",
+            )
+            return np.geomspace(first, t1, int(count))[:-1]
+        return np.asarray([] if self.at is None else self.at, dtype=float).ravel()

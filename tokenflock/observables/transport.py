@@ -1,0 +1,187 @@
+"""Distance to a target measure: exact W2 for few tokens, Sinkhorn divergence for many.
+
+The ground cost is the squared geodesic distance of the space.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..errors import InputError, require
+from ..measure import Measure
+from .base import Observable, Snapshot
+from .pairs import distances
+
+# Assignment is O(n^3): 512 tokens take some 10 ms. The linear program has n m unknowns.
+LARGEST_ASSIGNMENT = 512
+LARGEST_PROGRAM = 128 * 128
+EQUAL_WEIGHTS = 1e-12
+
+SINKHORN_THRESHOLD = 1e-9
+SINKHORN_ITERATIONS = 20_000
+
+
+def _cost(
+    snapshot: Snapshot, target_points: Float[Array, "m d"], space: str, name: str
+) -> Float[Array, "n m"]:
+    """Squared geodesic distances from the tokens to the target."""
+    mu = snapshot.measure
+    require(
+        mu.space.label == space and mu.d == target_points.shape[-1],
+        f"the target of {name} lives on a {space} of d={target_points.shape[-1]} coordinates, the "
+        f"tokens on {mu.space}",
+    )
+    return distances(mu.space, mu.points, target_points) ** 2
+
+
+def _check_target(target: Measure) -> None:
+    require(
+        isinstance(target, Measure) and target.batch_shape == (),
+        "the target must be one measure, with points of shape (m, d) and no sample axes",
+    )
+
+
+# --- Exact W2 -------------------------------------------------------------------------------------
+
+
+def _w2(
+    snapshot: Snapshot,
+    space: str,
+    target_points: Float[Array, "m d"],
+    target_weights: Float[Array, " m"],
+) -> Float[Array, ""]:
+    """W2(mu, nu) = min over plans of (sum_ij P_ij dist(x_i, y_j)^2)^{1/2}, solved on the host.
+
+    Equal weights and n = m <= 512: assignment. Otherwise n m <= 128^2: linear program (HiGHS).
+    Larger problems are refused; use `sinkhorn_divergence`.
+    """
+    n, m = snapshot.measure.n, target_points.shape[0]
+    require(n * m <= LARGEST_PROGRAM or (n == m and n <= LARGEST_ASSIGNMENT), _too_large(n, m))
+    cost = _cost(snapshot, target_points, space, "w2")
+    shape = jax.ShapeDtypeStruct((), cost.dtype)
+    squared = jax.pure_callback(
+        _exact, shape, cost, snapshot.measure.weights, target_weights, vmap_method="sequential"
+    )
+    return jnp.sqrt(jnp.maximum(squared, 0.0))
+
+
+def _too_large(n: int, m: int) -> str:
+    return (
+        f"exact W2 between {n} and {m} tokens is too large: at most {LARGEST_ASSIGNMENT} of equal "
+        f"weights and equal number, or {LARGEST_PROGRAM} pairs; use "
+        "sinkhorn_divergence(target, epsilon)"
+    )
+
+
+def _exact(cost: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    cost, a, b = np.asarray(cost), np.asarray(a), np.asarray(b)
+    n, m = cost.shape
+    if not np.all(np.isfinite(cost)):
+        return np.asarray(np.nan, cost.dtype)
+    if n == m and max(np.ptp(a), np.ptp(b)) <= EQUAL_WEIGHTS:
+        from scipy.optimize import linear_sum_assignment
+
+        rows, columns = linear_sum_assignment(cost)
+        return np.asarray(cost[rows, columns].mean(), cost.dtype)
+    # Weights are known only here; the message reaches the user through JAX's callback error.
+    require(n * m <= LARGEST_PROGRAM, _too_large(n, m))
+    return np.asarray(_program(cost, a / a.sum(), b / b.sum()), cost.dtype)
+
+
+def _program(cost: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """min <P, C> over P >= 0 with marginals a and b."""
+    from scipy.optimize import linprog
+    from scipy.sparse import eye_array, kron, vstack
+
+    n, m = cost.shape
+    rows = kron(eye_array(n), np.ones((1, m)))
+    columns = kron(np.ones((1, n)), eye_array(m))
+    # One of the n + m constraints follows from the others; dropping it keeps rounding feasible.
+    constraints = vstack([rows, columns]).tocsr()[:-1]
+    found = linprog(
+        cost.ravel(), A_eq=constraints, b_eq=np.concatenate([a, b])[:-1], method="highs"
+    )
+    if found.status != 0:
+        raise InputError(f"exact W2 was not found ({found.message}); use sinkhorn_divergence")
+    return float(found.fun)
+
+
+def w2(target: Measure) -> Observable:
+    """Exact Wasserstein-2 distance to a target measure of the same space."""
+    _check_target(target)
+    return Observable(
+        "w2",
+        "rad on a sphere, length in R^d",
+        _w2,
+        parameters=(("space", target.space.label),),
+        data={"target_points": target.points, "target_weights": target.weights},
+        says="Wasserstein-2 distance from the tokens to the target measure",
+    )
+
+
+# --- Sinkhorn divergence --------------------------------------------------------------------------
+
+
+def _regularised_cost(
+    cost: Float[Array, "n m"], a: Float[Array, " n"], b: Float[Array, " m"], epsilon: float
+) -> Float[Array, ""]:
+    """OT_eps = min <P, C> + eps KL(P | a b^T) by ott-jax; NaN when it did not converge."""
+    from ott.geometry import geometry
+    from ott.solvers import linear
+
+    plan = geometry.Geometry(cost_matrix=cost, epsilon=epsilon)
+    found = linear.solve(
+        plan,
+        a=a,
+        b=b,
+        lse_mode=True,
+        threshold=SINKHORN_THRESHOLD,
+        max_iterations=SINKHORN_ITERATIONS,
+    )
+    value = jnp.asarray(found.reg_ot_cost)
+    return jnp.where(jnp.asarray(found.converged), value, jnp.nan)
+
+
+def _sinkhorn_divergence(
+    snapshot: Snapshot,
+    space: str,
+    epsilon: float,
+    target_points: Float[Array, "m d"],
+    target_weights: Float[Array, " m"],
+    target_cost: Float[Array, ""],
+) -> Float[Array, ""]:
+    """S_eps(mu, nu) = OT_eps(mu, nu) - OT_eps(mu, mu)/2 - OT_eps(nu, nu)/2 (Feydy et al. 2019).
+
+    Tends to W2(mu, nu)^2 as eps -> 0. O(n (n + m)) per Sinkhorn step, some 1/eps steps;
+    NaN if 20 000 steps do not reach a marginal error of 1e-9 (raise epsilon).
+    """
+    mu = snapshot.measure
+    across = _cost(snapshot, target_points, space, "sinkhorn_divergence")
+    within = _cost(snapshot, mu.points, space, "sinkhorn_divergence")
+    return (
+        _regularised_cost(across, mu.weights, target_weights, epsilon)
+        - _regularised_cost(within, mu.weights, mu.weights, epsilon) / 2.0
+        - target_cost / 2.0
+    )
+
+
+def sinkhorn_divergence(target: Measure, epsilon: float) -> Observable:
+    """Debiased entropic transport cost to a target measure; epsilon has the units of the cost."""
+    _check_target(target)
+    require(epsilon > 0, f"epsilon must be positive, got {epsilon}")
+    own = distances(target.space, target.points, target.points) ** 2
+    return Observable(
+        "sinkhorn_divergence",
+        "rad^2 on a sphere, length^2 in R^d",
+        _sinkhorn_divergence,
+        parameters=(("space", target.space.label), ("epsilon", float(epsilon))),
+        data={
+            "target_points": target.points,
+            "target_weights": target.weights,
+            "target_cost": _regularised_cost(own, target.weights, target.weights, float(epsilon)),
+        },
+        says="Sinkhorn divergence from the tokens to the target measure",
+    )

@@ -1,0 +1,93 @@
+"""Closed forms: the oracles against which every simulation is judged. float64, vectorised.
+
+equiangular     tokens sharing one inner product: gamma(t), times, tails (SA and USA)
+normalisation   the same under post, pre, mix, peri, ngpt and sqrt layer norm; the exact layer map
+clusters        two tokens, two clusters, lifetimes, energy plateaus, the pairing phase
+metastability   how long separated caps stay apart
+uniform         energies, hemispheres and linear growth rates around the uniform measure
+noise           critical temperatures, order parameter, spherical Brownian motion
+stochastic      two tokens under random value matrices
+causal          the causal kernel, its peak, and the number of centres
+context         one attention layer on n tokens when beta = gamma log n
+
+Every function states its formula, its source and its range. Where USA appears, `convention` picks
+the weights: "perspective" e^{beta<x,y>}/n (2312.10794) or "metastability" e^{beta(<x,y>-1)}/n
+(2410.06833).
+"""
+
+from .causal import RENYI_CONSTANT as RENYI_CONSTANT
+from .causal import cap_mass as cap_mass
+from .causal import expected_renyi_centres as expected_renyi_centres
+from .causal import expected_strong_centres as expected_strong_centres
+from .causal import interaction_kernel as interaction_kernel
+from .causal import interaction_slope as interaction_slope
+from .causal import kernel_peak as kernel_peak
+from .clusters import antipodal_growth_rate as antipodal_growth_rate
+from .clusters import descent_angle as descent_angle
+from .clusters import descent_time as descent_time
+from .clusters import log_two_cluster_lifetime as log_two_cluster_lifetime
+from .clusters import merge_fraction as merge_fraction
+from .clusters import merge_point as merge_point
+from .clusters import pairing_angle as pairing_angle
+from .clusters import pairing_rate as pairing_rate
+from .clusters import plateau_energy as plateau_energy
+from .clusters import plateau_levels as plateau_levels
+from .clusters import two_cluster_lifetime as two_cluster_lifetime
+from .clusters import two_cluster_rate as two_cluster_rate
+from .clusters import two_token_rate as two_token_rate
+from .context import attention_correlation as attention_correlation
+from .context import critical_gamma as critical_gamma
+from .context import long_context_correlation as long_context_correlation
+from .context import long_context_limit as long_context_limit
+from .equiangular import equiangular_gamma as equiangular_gamma
+from .equiangular import equiangular_gap as equiangular_gap
+from .equiangular import equiangular_rate as equiangular_rate
+from .equiangular import equiangular_time as equiangular_time
+from .equiangular import flat_attention_gamma as flat_attention_gamma
+from .equiangular import gamma_from_w as gamma_from_w
+from .equiangular import gap_from_w as gap_from_w
+from .equiangular import log_equiangular_time as log_equiangular_time
+from .equiangular import log_w_rate as log_w_rate
+from .equiangular import tail_rate as tail_rate
+from .equiangular import w_from_gamma as w_from_gamma
+from .metastability import MetastabilityWindow as MetastabilityWindow
+from .metastability import cap_alpha as cap_alpha
+from .metastability import metastability_window as metastability_window
+from .metastability import separation as separation
+from .metastability import smallest_angle as smallest_angle
+from .noise import brownian_correlation as brownian_correlation
+from .noise import continuity_beta as continuity_beta
+from .noise import critical_coupling as critical_coupling
+from .noise import critical_kappa as critical_kappa
+from .noise import critical_temperature as critical_temperature
+from .noise import hybrid_exponents as hybrid_exponents
+from .noise import hybrid_threshold as hybrid_threshold
+from .noise import noisy_growth_rate as noisy_growth_rate
+from .noise import order_parameter as order_parameter
+from .normalisation import EquiangularPath as EquiangularPath
+from .normalisation import attention_norm as attention_norm
+from .normalisation import attention_projection as attention_projection
+from .normalisation import initial_slope as initial_slope
+from .normalisation import layer_map as layer_map
+from .normalisation import layer_steps as layer_steps
+from .normalisation import scheme_rates as scheme_rates
+from .normalisation import scheme_speed as scheme_speed
+from .normalisation import solve_scheme as solve_scheme
+from .stochastic import antipodal_exponent as antipodal_exponent
+from .stochastic import antipodal_probability as antipodal_probability
+from .stochastic import antipodal_threshold as antipodal_threshold
+from .stochastic import collapse_exponent as collapse_exponent
+from .stochastic import overlap_drift as overlap_drift
+from .stochastic import overlap_variance as overlap_variance
+from .uniform import dominant_mode as dominant_mode
+from .uniform import energy_dirac as energy_dirac
+from .uniform import energy_iid as energy_iid
+from .uniform import energy_uniform as energy_uniform
+from .uniform import growth_rate as growth_rate
+from .uniform import kernel_eigenvalue as kernel_eigenvalue
+from .uniform import log_growth_rate as log_growth_rate
+from .uniform import log_partition as log_partition
+from .uniform import log_wendel_probability as log_wendel_probability
+from .uniform import ngon_hessian_eigenvalues as ngon_hessian_eigenvalues
+from .uniform import transition_beta as transition_beta
+from .uniform import wendel_probability as wendel_probability
