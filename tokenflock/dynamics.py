@@ -27,13 +27,30 @@ from .weights import Schedule, Weights
 LARGEST_EXPONENT = 600.0
 
 
+class Clusters(eqx.Module):
+    """Bookkeeping of a cluster-reduced run: a merged token hands its mass to its owner and follows it.
+
+    Owners are indices kept as floats, since the solver integrates them (with velocity zero).
+    """
+
+    masses: Float[Array, "*batch n"]
+    owners: Float[Array, "*batch n"]
+
+    def follow(self, velocity: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """Every token moves as its owner does: left alone, it would relax to it at rate one."""
+        return velocity[self.owners.astype(int)]
+
+    def at_rest(self) -> Clusters:
+        """Zero velocity of the bookkeeping."""
+        return jax.tree.map(jnp.zeros_like, self)
+
+
 class State(eqx.Module):
     """What is integrated: directions or positions, and radii where the scheme moves them."""
 
     points: Float[Array, "*batch n d"]
     radii: Float[Array, "*batch n"] | None = None
-    # Masses of a cluster-reduced run: a merged token hands its mass to its cluster's first token.
-    masses: Float[Array, "*batch n"] | None = None
+    clusters: Clusters | None = None
 
 
 class Frame(eqx.Module):
@@ -136,23 +153,29 @@ class Dynamics(eqx.Module):
     def velocity(self, t: ArrayLike, state: State, mu: Measure, reduction: Reduction) -> State:
         """Time derivative of the state; points are retracted first, so stages may leave the space."""
         here = self._here(state, mu)
-        rest = None if state.masses is None else jnp.zeros_like(state.masses)
-        if isinstance(mu.space, Euclidean):
-            return State(self.frame.force(self.terms, t, here, reduction), None, rest)
+        points, radial = self._rates(t, here, reduction)
+        if state.clusters is None:
+            return State(points, radial)
+        return State(state.clusters.follow(points), radial, state.clusters.at_rest())
+
+    def _rates(
+        self, t: ArrayLike, here: Measure, reduction: Reduction
+    ) -> tuple[Array, Array | None]:
+        """Velocity of the points and of the radii."""
+        if isinstance(here.space, Euclidean):
+            return self.frame.force(self.terms, t, here, reduction), None
         scheme = self.scheme()
-        if scheme.tangent_only:
-            force = self.terms.tangent_field(t, here.points, here, reduction)
-        else:
-            force = self.terms.field(t, here.points, here, reduction)
-        push, radial = scheme.velocity(t, here.points, state.radii, force)
-        return State(mu.space.project(here.points, push), radial, rest)
+        field = self.terms.tangent_field if scheme.tangent_only else self.terms.field
+        force = field(t, here.points, here, reduction)
+        push, radial = scheme.velocity(t, here.points, here.radii, force)
+        return here.space.project(here.points, push), radial
 
     def _here(self, state: State, mu: Measure) -> Measure:
         """The measure of a state: retracted points, and its masses if tokens have merged."""
         here = mu.at(mu.space.retract(state.points), state.radii)
-        if state.masses is None:
+        if state.clusters is None:
             return here
-        return eqx.tree_at(lambda m: m.weights, here, state.masses)
+        return eqx.tree_at(lambda m: m.weights, here, state.clusters.masses)
 
     def layer(
         self, t: ArrayLike, state: State, mu: Measure, step: ArrayLike, reduction: Reduction
@@ -235,4 +258,14 @@ def beta_axes(model: Dynamics) -> Any:
         axes,
         [0] * len(found),
         is_leaf=lambda leaf: leaf is None,
+    )
+
+
+def first_beta(model: Dynamics) -> Dynamics:
+    """The first model of a batch of beta (the model itself if beta is a number)."""
+    found = [index for index, part in enumerate(model.attentions()) if part.beta.ndim == 1]
+    return eqx.tree_at(
+        lambda m: [m.attentions()[index].beta for index in found],
+        model,
+        [model.attentions()[index].beta[0] for index in found],
     )

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..dynamics import Dynamics, State
+from ..dynamics import Clusters, Dynamics, State
 from ..errors import InputError, SolveError, require
 from ..measure import Measure
 from ..memory import check_memory
@@ -147,8 +147,12 @@ def initial_state(model: Dynamics, measure: Measure, merge: Merge | None) -> Sta
     state = model.initial_state(measure)
     if merge is None:
         return state
-    masses = jnp.broadcast_to(measure.weights, measure.points.shape[:-1])
-    return eqx.tree_at(lambda s: s.masses, state, masses, is_leaf=lambda leaf: leaf is None)
+    shape = measure.points.shape[:-1]
+    alone = Clusters(
+        jnp.broadcast_to(measure.weights, shape),
+        jnp.broadcast_to(jnp.arange(measure.n, dtype=float), shape),
+    )
+    return eqx.tree_at(lambda s: s.clusters, state, alone, is_leaf=lambda leaf: leaf is None)
 
 
 def _check_time(t1: float) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from ..describe import describe
-from ..dynamics import State, has_beta_batch
+from ..dynamics import Clusters, State, first_beta, has_beta_batch
 from ..health import health_report
 from ..measure import Measure
+from ..observables.base import Observable, Snapshot
 from ..provenance import provenance
 from ..runtime import is_traced
 from ..trajectory import Trajectory
 from .core import Plan, Segment
 from .outcome import ADVICE, worst_outcome
 
-STATE_AXES = {"states": ("token", "coordinate"), "radii": ("token",), "masses": ("token",)}
+STATE_AXES = {"states": ("token", "coordinate"), "radii": ("token",), "owners": ("token",)}
+
+ENDS = {"final_masses": ("token",)}
 
 
 def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
@@ -32,6 +36,9 @@ def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
         arrays, times = _trim(arrays, segment)
     else:
         times = times.reshape(-1, times.shape[-1])[0] if is_traced(times) else _all_times(times)
+        arrays = {name: _not_reached(value) for name, value in arrays.items()}
+    if not is_traced(segment, plan.model, x0):
+        arrays = _restore_counts(plan, x0, arrays)
     axes = _axes(plan, lead, arrays)
     arrays["initial_points"] = x0.points
     axes["initial_points"] = (*_sample_axes(x0), "token", "coordinate")
@@ -68,8 +75,8 @@ def _ends(x0: Measure, segment: Segment) -> dict[str, Any]:
     ends.pop("final_states", None)
     if final.radii is not None:
         ends["final_radii"] = final.radii
-    if final.masses is not None:
-        ends["final_masses"] = final.masses
+    if final.clusters is not None:
+        ends["final_masses"] = final.clusters.masses
     return ends
 
 
@@ -93,6 +100,32 @@ def _trim(arrays: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.
     return trimmed, np.append(times[:rows], float(segment.final_time))
 
 
+def _not_reached(value: Any) -> Any:
+    """NaN instead of diffrax's infinity in the rows after a sample's end."""
+    return value if is_traced(value) else jnp.where(jnp.isinf(value), jnp.nan, value)
+
+
+def _restore_counts(plan: Plan, x0: Measure, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Whole numbers as integers again, unless an early end left holes."""
+    counted = {"owners", "outcome_code", "steps", "accepted_steps", "rejected_steps"}
+    for thing in plan.observe:
+        if jnp.issubdtype(value_dtype(thing, plan, x0), jnp.integer):
+            counted.add(thing.name)
+    return {
+        name: value.astype(int)
+        if name.removeprefix("final_") in counted and bool(jnp.all(jnp.isfinite(value)))
+        else value
+        for name, value in arrays.items()
+    }
+
+
+def value_dtype(thing: Observable, plan: Plan, x0: Measure) -> Any:
+    """Type of an observable's value, without computing it."""
+    one = x0.at(jnp.zeros((x0.n, x0.d)), None if x0.radii is None else jnp.ones(x0.n))
+    snapshot = Snapshot(jnp.zeros(()), one, first_beta(plan.model), plan.reduction)
+    return eqx.filter_eval_shape(thing, snapshot).dtype
+
+
 def _all_times(times: Any) -> np.ndarray:
     """The save times of a batch: rows that ended early hold infinity after their end."""
     table = np.asarray(times).reshape(-1, times.shape[-1])
@@ -108,7 +141,7 @@ def _axes(plan: Plan, lead: tuple[str, ...], arrays: dict[str, Any]) -> dict[str
         elif name == "final_points":
             axes[name] = (*lead, "token", "coordinate")
         else:
-            axes[name] = (*lead, *inner.get(name.removeprefix("final_"), ()))
+            axes[name] = (*lead, *inner.get(name.removeprefix("final_"), ENDS.get(name, ())))
     return axes
 
 
@@ -196,5 +229,8 @@ def final_state(segment_arrays: dict[str, Any]) -> State:
         value = segment_arrays.get(name)
         return None if value is None else jnp.asarray(value)
 
-    return State(pick("final_points"), pick("final_radii"), pick("final_masses"))
+    masses = pick("final_masses")
+    owners = pick("final_owners")
+    merged = None if masses is None else Clusters(masses, owners.astype(masses.dtype))
+    return State(pick("final_points"), pick("final_radii"), merged)
 

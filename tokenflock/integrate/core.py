@@ -8,6 +8,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optimistix as optx
 from jaxtyping import Array, Float, Int
 
 from ..dynamics import Dynamics, State, beta_axes, has_beta_batch
@@ -18,7 +19,7 @@ from .clocks import Clock
 from .methods import Numerics
 from .progress import RichProgressMeter
 from .steppers import Context, NoiseTerm, drift
-from .stops import Stop
+from .stops import Stop, first_stop
 
 
 class Plan(eqx.Module):
@@ -54,13 +55,14 @@ def look(plan: Plan, model: Dynamics, measure: Measure, t: Array, state: State) 
     """Everything saved at one time: observables of the retracted tokens, and the tokens if asked."""
     here = measure.at(measure.space.retract(state.points), state.radii)
     snapshot = Snapshot(t, here, model, plan.reduction)
-    values = {thing.name: jnp.asarray(thing(snapshot)) for thing in plan.observe}
+    # diffrax fills what comes after an early end with infinity, so counts travel as floats.
+    values = {thing.name: jnp.asarray(thing(snapshot), dtype=float) for thing in plan.observe}
+    if state.clusters is not None:
+        values["owners"] = state.clusters.owners
     if plan.states:
         values["states"] = here.points
         if state.radii is not None:
             values["radii"] = state.radii
-        if state.masses is not None:
-            values["masses"] = state.masses
     return values
 
 
@@ -105,7 +107,7 @@ def integrate_one(
         final=last[0],
         final_time=last[1],
         final_saved=last[2],
-        outcome=_outcome(solution.result),
+        outcome=_outcome(plan, solution.result),
         stats={name: jnp.asarray(solution.stats[name]) for name in COUNTERS},
     )
 
@@ -119,9 +121,12 @@ DIFFRAX_RESULTS = (
 COUNTERS = ("num_steps", "num_accepted_steps", "num_rejected_steps")
 
 
-def _outcome(result: Any) -> Array:
+def _outcome(plan: Plan, result: Any) -> Array:
     """Index into `outcome.OUTCOMES`."""
-    code = jnp.full((), len(DIFFRAX_RESULTS))
+    implicit = isinstance(plan.numerics.stepper, diffrax.AbstractImplicitSolver)
+    # Without an implicit solver, a root search that stalls is that of a stop's time: on a steep clock
+    # it ends at the resolution of the clock instead of at its tolerance.
+    code = jnp.full((), 1 if plan.stops and not implicit else len(DIFFRAX_RESULTS))
     for index, known in enumerate(DIFFRAX_RESULTS):
         code = jnp.where(result == known, index, code)
     return code
@@ -150,12 +155,12 @@ def _event(plan: Plan) -> diffrax.Event | None:
     if not plan.stops:
         return None
 
-    def reached(u: Array, y: State, args: Context, **kwargs: Any) -> Array:
+    def value(t: Array, y: State, args: Context, **kwargs: Any) -> Array:
         here = args.measure.at(args.measure.space.retract(y.points), y.radii)
-        snapshot = Snapshot(args.clock.time(u), here, args.model, args.reduction)
-        return jnp.any(jnp.stack([jnp.asarray(stop(snapshot)) for stop in plan.stops]))
+        snapshot = Snapshot(args.clock.time(t), here, args.model, args.reduction)
+        return first_stop([jnp.asarray(stop(snapshot)) for stop in plan.stops])
 
-    return diffrax.Event(reached)
+    return diffrax.Event(value, optx.Bisection(rtol=1e-12, atol=1e-12, flip="detect"))
 
 
 @eqx.filter_jit

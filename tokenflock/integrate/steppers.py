@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..dynamics import Dynamics, State
+from ..dynamics import Clusters, Dynamics, State
 from ..errors import require
 from ..measure import Measure
 from ..graph import component_labels
@@ -74,17 +74,17 @@ class Merge(eqx.Module):
 
     def __call__(self, state: State, measure: Measure) -> tuple[State, Array]:
         """The merged state, and whether anything merged."""
-        assert state.masses is not None
-        alive = state.masses > 0
+        assert state.clusters is not None
         near = measure.space.distance(state.points[:, None], state.points[None]) <= self.radius
-        # Merged tokens stay linked to their cluster: they sit exactly on it.
+        # Merged tokens sit exactly on their owner, so they stay in its component.
         labels = component_labels(near)
-        masses = jax.ops.segment_sum(state.masses, labels, labels.size)
-        moment = jax.ops.segment_sum(state.masses[:, None] * state.points, labels, labels.size)
+        n = labels.size
+        masses = jax.ops.segment_sum(state.clusters.masses, labels, n)
+        moment = jax.ops.segment_sum(state.clusters.masses[:, None] * state.points, labels, n)
         centre = measure.space.retract(moment / jnp.where(masses > 0, masses, 1.0)[:, None])
-        first = labels == jnp.arange(labels.size)
-        merged = State(centre[labels], state.radii, jnp.where(first, masses, 0.0))
-        changed = jnp.sum(first) < jnp.sum(alive)
+        owners = labels.astype(state.points.dtype)
+        merged = State(centre[labels], state.radii, Clusters(masses, owners))
+        changed = jnp.any(owners != state.clusters.owners)
         return _choose(changed, merged, state), changed
 
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..errors import require
+from ..observables import clusters
+from ..observables import diameter as diameter_of
 from ..observables.base import Snapshot
 
 
 class Stop(eqx.Module):
-    """`condition(snapshot) -> bool`, looked at after every accepted step."""
+    """A condition looked at after every accepted step.
+
+    A boolean ends the run at the first step where it is true; a real number ends it where it falls to
+    zero, located inside the step by root finding.
+    """
 
     condition: Callable[..., Array] = eqx.field(static=True)
     parameters: tuple[tuple[str, float], ...] = eqx.field(static=True, default=())
@@ -36,17 +43,21 @@ def at_diameter(below: float) -> Stop:
 
 
 def when(condition: Callable[[Snapshot], Array]) -> Stop:
-    """Stop when a function of the snapshot (t, measure, model) becomes true."""
+    """Stop when a function of the snapshot (t, measure, model) becomes true, or falls to zero."""
     return Stop(condition)
 
 
 def _few_clusters(snapshot: Snapshot, count: float, angle: float) -> Array:
-    from ..observables import clusters
-
     return clusters(angle)(snapshot) <= count
 
 
 def _small_diameter(snapshot: Snapshot, below: float) -> Array:
-    from ..observables import diameter as diameter_of
+    return diameter_of(snapshot) - below
 
-    return diameter_of(snapshot) < below
+
+def first_stop(values: list[Array]) -> Array:
+    """Several conditions as one: true when one is true, or falling to zero with the first that does."""
+    if all(value.dtype == bool for value in values):
+        return jnp.any(jnp.stack(values))
+    reals = [jnp.where(v, -1.0, 1.0) if v.dtype == bool else v for v in values]
+    return jnp.min(jnp.stack(reals))

@@ -19,7 +19,7 @@ LARGEST_HULL_DIMENSION = 8
 
 
 def _diameter(snapshot: Snapshot) -> Float[Array, ""]:
-    """max_ij of the geodesic distance; on the sphere 2 atan2(|x-y|, |x+y|). O(n^2 d), memory O(n d)."""
+    """max_ij of the geodesic distance, accurate near 0 and near pi. O(n^2 d), memory O(n d)."""
     mu = snapshot.measure
     farthest = jax.lax.map(lambda x: jnp.max(mu.space.distance(x, mu.points)), mu.points)
     return jnp.max(farthest)

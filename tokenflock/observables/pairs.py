@@ -23,7 +23,7 @@ def squared_chords(x: Float[Array, "n d"], y: Float[Array, "m d"]) -> Float[Arra
 
 
 def distances(space: Space, x: Float[Array, "n d"], y: Float[Array, "m d"]) -> Float[Array, "n m"]:
-    """Geodesic distances of all pairs, row by row: O(n m) numbers, where all at once stores n m d."""
+    """Geodesic distances of all pairs, row by row: all at once would store n m d numbers."""
     return jax.lax.map(lambda point: space.distance(point, y), x)
 
 

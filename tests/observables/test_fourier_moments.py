@@ -1,0 +1,38 @@
+"""Fourier moments on the circle."""
+
+import numpy as np
+import pytest
+
+from tokenflock.errors import InputError
+from tokenflock.measure import from_angles
+from tokenflock.observables import fourier_moments, order_parameter
+
+
+def test_moments_by_loops(snapshot):
+    theta, w = np.array([0.1, 1.7, 2.0, 5.5]), np.array([0.1, 0.4, 0.3, 0.2])
+    expected = [abs(sum(w * np.exp(-1j * k * theta))) for k in range(1, 12)]
+    observable = fourier_moments(modes=11)
+    moments = observable(snapshot(from_angles(theta, w)))
+    np.testing.assert_allclose(moments, expected, rtol=1e-12)
+    np.testing.assert_array_equal(observable.coords["mode"], np.arange(1, 12))
+
+
+def test_polygon_has_moments_at_its_multiples(snapshot):
+    moments = fourier_moments(modes=9)(snapshot(from_angles(0.3 + 2 * np.pi * np.arange(3) / 3)))
+    np.testing.assert_allclose(moments, [0, 0, 1, 0, 0, 1, 0, 0, 1], atol=1e-14)
+
+
+def test_first_moment_is_the_order_parameter_and_rotation_changes_nothing(snapshot):
+    theta, w = np.array([0.1, 1.7, 2.0, 5.5]), np.array([1.0, 4.0, 3.0, 2.0])
+    here = snapshot(from_angles(theta, w))
+    turned = snapshot(from_angles(theta + 1.234, w))
+    assert fourier_moments(1)(here)[0] == pytest.approx(order_parameter(here), rel=1e-14)
+    np.testing.assert_allclose(fourier_moments()(here), fourier_moments()(turned), rtol=1e-12)
+
+
+def test_only_on_the_circle(weighted, cloud, snapshot):
+    for mu in (weighted(d=3), cloud(d=2)):
+        with pytest.raises(InputError, match="circle"):
+            fourier_moments()(snapshot(mu))
+    with pytest.raises(InputError, match="modes"):
+        fourier_moments(0)

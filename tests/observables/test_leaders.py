@@ -1,0 +1,118 @@
+"""Leaders of hardmax attention: the examples of 2407.01602, and followers that collapse."""
+
+import jax
+import numpy as np
+import pytest
+
+from tokenflock.dynamics import State
+from tokenflock.errors import InputError
+from tokenflock.measure import Measure
+from tokenflock.models import SA, HardmaxFlow
+from tokenflock.observables import leader_mask, leaders
+from tokenflock.reduce import Dense
+from tokenflock.space import Euclidean
+from tokenflock.weights import Weights
+
+EMERGING = np.array(
+    [
+        [1, 1 / 3],
+        [-1 / 12, 1 / 12],
+        [-1, -1],
+        [0, 1 / 4],
+        [-0.3, -0.7],
+        [-0.6, -0.9],
+        [0.8, 0.1],
+        [0.6, 0.15],
+    ]
+)
+SQUARE = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [-0.5, 0], [0.5, 0]], dtype=float)
+
+
+def layers(points, count, alpha=0.5, model=None):
+    """Token positions after 0, 1, ..., count hardmax layers (z + alpha mean)/(1 + alpha)."""
+    model = HardmaxFlow() if model is None else model
+    mu = Measure(Euclidean(2), points)
+
+    @jax.jit
+    def layer(z):
+        return model.layer(0.0, State(z), mu, alpha / (1 + alpha), Dense()).points
+
+    path = [mu.points]
+    for _ in range(count):
+        path.append(layer(path[-1]))
+    return mu, path
+
+
+def test_an_emerging_leader(snapshot):
+    """H4: tokens 0 and 2 lead at first, token 1 from the first layer on, where it stops."""
+    mu, path = layers(EMERGING, 80)
+    first = np.flatnonzero(leader_mask(snapshot(mu.at(path[0]), HardmaxFlow())))
+    np.testing.assert_array_equal(first, [0, 2])
+    assert leaders(snapshot(mu.at(path[0]), HardmaxFlow())) == 2
+    counts = [int(leaders(snapshot(mu.at(z), HardmaxFlow()))) for z in path[1:]]
+    assert counts == [3] * 80
+    np.testing.assert_allclose(path[30][1], [-0.0556, 0.1389], atol=1e-4)
+    second = np.flatnonzero(leader_mask(snapshot(mu.at(path[1]), HardmaxFlow())))
+    np.testing.assert_array_equal(second, [0, 1, 2])
+
+
+def test_collapsed_followers_are_labelled_but_counted_once(snapshot):
+    """After 80 layers all sit on a leader to rounding: the mask is full, the count is not."""
+    mu, path = layers(EMERGING, 80)
+    end = snapshot(mu.at(path[-1]), HardmaxFlow())
+    assert np.all(leader_mask(end))
+    assert leaders(end) == 3
+
+
+def test_limits_on_faces_are_not_leaders(snapshot):
+    """H5: (+-1/2, 0) tie between two corners and converge to edge middles, which do not lead."""
+    mu, path = layers(SQUARE, 60)
+    np.testing.assert_allclose(path[-1][4:], [[-1, 0], [1, 0]], atol=1e-5)
+    end = snapshot(mu.at(path[-1]), HardmaxFlow())
+    np.testing.assert_array_equal(leader_mask(end), [True] * 4 + [False] * 2)
+    assert leaders(end) == 4
+
+
+def test_the_score_matrix_decides(snapshot):
+    """4.1: with A = L L^T the leaders of z are those of L^T z under A = I, and not those of z."""
+    L = np.array([[2.0, 0.0], [-1.7, 0.4]])
+    z = np.random.default_rng(4).normal(size=(14, 2))
+    model = HardmaxFlow(Weights(B=L @ L.T))
+    mask = leader_mask(snapshot(Measure(Euclidean(2), z), model))
+    plain = HardmaxFlow()
+    np.testing.assert_array_equal(mask, leader_mask(snapshot(Measure(Euclidean(2), z @ L), plain)))
+    assert np.any(mask != leader_mask(snapshot(Measure(Euclidean(2), z), plain)))
+
+
+def test_tokens_on_one_ellipsoid_all_lead(snapshot):
+    """H6: |z|_A = 1 for everybody."""
+    A = np.array([[2.0, 0.5], [0.5, 1.0]])
+    z = np.random.default_rng(0).normal(size=(9, 2))
+    z /= np.sqrt(np.einsum("nd,de,ne->n", z, A, z))[:, None]
+    assert leaders(snapshot(Measure(Euclidean(2), z), HardmaxFlow(Weights(B=A)))) == 9
+
+
+def test_coincident_leaders_are_one_location_and_the_origin_follows(snapshot):
+    mu = Measure(Euclidean(2), [[1, 0], [1, 0], [0, 0], [-1, 1e-3], [-1, 1.05e-3]])
+    s = snapshot(mu, HardmaxFlow())
+    np.testing.assert_array_equal(leader_mask(s), [True, True, False, False, True])
+    assert leaders(s) == 2
+
+
+def test_persistence_over_random_runs(snapshot):
+    """H2/H3: the number of leader locations never drops, and a leader keeps leading."""
+    for seed in range(5):
+        mu, path = layers(np.random.default_rng(seed).normal(size=(17, 2)), 70, alpha=2.3)
+        states = np.stack(path)
+        run = jax.jit(jax.vmap(lambda z: leader_mask(snapshot(mu.at(z), HardmaxFlow()))))  # noqa: B023
+        count = jax.jit(jax.vmap(lambda z: leaders(snapshot(mu.at(z), HardmaxFlow()))))  # noqa: B023
+        masks, counts = np.asarray(run(states)), np.asarray(count(states))
+        assert np.all(np.diff(masks.astype(int), axis=0) >= 0)
+        assert np.all(np.diff(counts) >= 0)
+        assert 1 <= counts[-1] < 17
+
+
+def test_several_heads_are_refused(snapshot):
+    mu = Measure(Euclidean(2), np.eye(2))
+    with pytest.raises(InputError, match="single head"):
+        leaders(snapshot(mu, SA(1.0, Weights(B=np.stack([np.eye(2)] * 2)))))
