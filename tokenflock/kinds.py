@@ -8,6 +8,7 @@ token j times the mask. Scores arrive already multiplied by beta.
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
@@ -221,6 +222,24 @@ class Linear(Weighted):
 
     def weight(self, scores: Array, beta: Array) -> Array:
         return scores
+
+
+@dataclasses.dataclass(frozen=True)
+class Polynomial:
+    """phi(u) = sum_k c_k u^k."""
+
+    coefficients: tuple[float, ...]
+
+    def __call__(self, u: Array) -> Array:
+        return jnp.polyval(jnp.asarray(self.coefficients[::-1]), u)
+
+
+Interaction = Callable[[Array], Array] | list[float]
+
+
+def as_function(phi: Interaction) -> Callable[[Array], Array]:
+    """A function of <x, y>, from itself or from the coefficients of a polynomial."""
+    return phi if callable(phi) else Polynomial(tuple(float(c) for c in phi))
 
 
 class Kernel(Weighted):

@@ -5,8 +5,19 @@ from __future__ import annotations
 from jax.typing import ArrayLike
 
 from .dynamics import Dynamics, Rescaled
-from .kinds import Convention, Hardmax, Kernel, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised
 from .kinds import L2 as l2_kind
+from .kinds import (
+    Convention,
+    Hardmax,
+    Interaction,
+    Kernel,
+    Linear,
+    Sigmoid,
+    Sinkhorn,
+    Softmax,
+    Unnormalised,
+    as_function,
+)
 from .masks import ALiBi, Causal, Mask
 from .noise import Brownian, CommonNoise, Noise
 from .normalisation import Normalisation
@@ -80,9 +91,12 @@ def LinearSA(beta: ArrayLike = 1.0, weights: Schedule | None = None) -> Dynamics
     return _model("LinearSA", Attention(weights, beta, Linear()))
 
 
-def KernelFlow(phi, weights: Schedule | None = None) -> Dynamics:  # noqa: ANN001
-    """Gradient ascent of (1/2) int int phi(<x, y>) dmu dmu, for any smooth phi (2405.18273)."""
-    return _model("KernelFlow", Attention(weights, 1.0, Kernel(phi)))
+def KernelFlow(phi: Interaction, weights: Schedule | None = None) -> Dynamics:
+    """Gradient ascent of (1/2) int int phi(<x, y>) dmu dmu, for any smooth phi (2405.18273).
+
+    `phi` is a scalar JAX function or the coefficients c_0, c_1, ... of a polynomial.
+    """
+    return _model("KernelFlow", Attention(weights, 1.0, Kernel(as_function(phi))))
 
 
 def HardmaxFlow(weights: Schedule | None = None) -> Dynamics:

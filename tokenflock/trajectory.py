@@ -168,8 +168,8 @@ class Trajectory:
         return draw(self, kind, **options)
 
     def animate(self, path: str | Path, **options: Any) -> Path:
-        """An MP4 or GIF of the tokens; see `tokenflock.animate.animate`."""
-        from .animate import animate
+        """An MP4 or GIF of the tokens; see `tokenflock.plot.animate`."""
+        from .plot import animate
 
         return animate(self, Path(path), **options)
 

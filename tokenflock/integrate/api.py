@@ -12,8 +12,10 @@ import numpy as np
 
 from ..dynamics import Clusters, Dynamics, State
 from ..errors import InputError, SolveError, require
+from ..health import energy_direction
 from ..measure import Measure
 from ..memory import check_memory
+from ..observables import Observable, scaled_energy
 from ..reduce import Dense, Reduction
 from ..runtime import is_traced
 from ..trajectory import Trajectory
@@ -123,7 +125,7 @@ def prepare(
         numerics=numerics,
         reduction=reduction,
         clock=clock,
-        observe=save.observe,
+        observe=_with_watched_energy(model, x0, save.observe),
         stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
         jumps=jnp.asarray(model.jumps(t1), dtype=float),
         key=jax.random.key(seed),
@@ -132,6 +134,16 @@ def prepare(
         progress=progress and sys.stderr is not None,
     )
     return plan, flatten_samples(x0), times
+
+
+def _with_watched_energy(
+    model: Dynamics, x0: Measure, observe: tuple[Observable, ...]
+) -> tuple[Observable, ...]:
+    """Add the scaled energy where theory makes it monotone, for the health report."""
+    named = {thing.name for thing in observe}
+    if is_traced(model, x0) or scaled_energy.name in named or not energy_direction(model, x0):
+        return observe
+    return (*observe, scaled_energy)
 
 
 def flatten_samples(x0: Measure) -> Measure:

@@ -200,26 +200,34 @@ def _describe_numerics(plan: Plan) -> dict[str, Any]:
 
 
 def join(plan: Plan, x0: Measure, pieces: list[Trajectory]) -> Trajectory:
-    """One trajectory from consecutive segments; each starts where the one before ended."""
-    if len(pieces) == 1:
-        return pieces[0]
+    """One trajectory from consecutive segments, with the health of the whole."""
+    whole = join_stored(pieces)
+    whole.attributes = attributes_of(plan, x0, whole.arrays, lead_axes(plan, x0))
+    return whole
+
+
+def join_stored(pieces: list[Trajectory]) -> Trajectory:
+    """Arrays of consecutive segments put together; each starts where the one before ended.
+
+    Attributes are those of the last segment: its outcome is the outcome so far.
+    """
     first, last = pieces[0], pieces[-1]
-    lead = lead_axes(plan, x0)
-    axis = len(lead)
     arrays = dict(last.arrays)
     for name, dims in last.axes.items():
         if "time" in dims:
-            parts = [first.arrays[name]] + [
-                np.delete(np.asarray(piece.arrays[name]), 0, axis=axis) for piece in pieces[1:]
-            ]
-            arrays[name] = np.concatenate([np.asarray(part) for part in parts], axis=axis)
+            arrays[name] = _chain(pieces, name, dims.index("time"))
     for name in ("steps", "accepted_steps", "rejected_steps"):
-        arrays[name] = sum(np.asarray(piece.arrays[name]) for piece in pieces)
+        arrays[name] = np.sum([np.asarray(piece.arrays[name]) for piece in pieces], axis=0)
     arrays["initial_points"] = first.arrays["initial_points"]
-    times = np.concatenate([first.coords["time"], *(p.coords["time"][1:] for p in pieces[1:])])
-    coords = {**last.coords, "time": times}
-    attributes = attributes_of(plan, x0, arrays, lead)
-    return Trajectory(arrays, last.axes, coords, attributes, last.details)
+    times = [first.coords["time"], *(piece.coords["time"][1:] for piece in pieces[1:])]
+    coords = {**last.coords, "time": np.concatenate(times)}
+    return Trajectory(arrays, last.axes, coords, last.attributes, last.details)
+
+
+def _chain(pieces: list[Trajectory], name: str, axis: int) -> np.ndarray:
+    parts = [np.asarray(piece.arrays[name]) for piece in pieces]
+    rest = [np.delete(part, 0, axis=axis) for part in parts[1:]]
+    return np.concatenate([parts[0], *rest], axis=axis)
 
 
 def final_state(segment_arrays: dict[str, Any]) -> State:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
 from ..errors import require
 
@@ -26,7 +26,7 @@ def merge_events(
     `time` increases and has one entry per count. The merge happened between the previous saved time
     and the one reported: save often enough. Rises (clusters that break up) are no events.
     """
-    moments, counts = np.asarray(time, dtype=float), np.asarray(clusters)
+    moments, counts = np.asarray(time, dtype=float), np.asarray(clusters, dtype=int)
     require(
         counts.ndim == 1 and moments.shape == counts.shape,
         f"merge_events reads one run: time and clusters of one shape (T,), got {moments.shape} and "
@@ -35,9 +35,5 @@ def merge_events(
     require(bool(np.all(np.diff(moments) > 0)), "merge_events needs increasing times")
     return [
         MergeEvent(float(moments[k + 1]), int(counts[k]), int(counts[k + 1]))
-        for k in _drops(counts)
+        for k in np.flatnonzero(np.diff(counts) < 0)
     ]
-
-
-def _drops(counts: Shaped[np.ndarray, " times"]) -> np.ndarray:
-    return np.flatnonzero(np.diff(counts) < 0)

@@ -1,0 +1,91 @@
+"""tokenflock list: what models, observables and examples there are."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+
+import typer
+
+
+class Thing(str, Enum):
+    """What can be listed."""
+
+    models = "models"
+    observables = "observables"
+    examples = "examples"
+
+
+def list_things(
+    what: Thing = typer.Argument(..., help="What to list."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout."),
+) -> None:
+    """List models, observables or examples, each with one sentence and its parameters."""
+    rows = {
+        Thing.models: _models,
+        Thing.observables: _observables,
+        Thing.examples: _examples,
+    }[what]()
+    if as_json:
+        typer.echo(json.dumps({what.value: rows}))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", style="bold", no_wrap=True)
+    table.add_column("parameters")
+    table.add_column("what it is")
+    for row in rows:
+        table.add_row(row["name"], ", ".join(row["parameters"]), row["says"])
+    Console().print(table)
+
+
+def _first_sentence(text: str | None) -> str:
+    return (text or "").strip().split("\n")[0]
+
+
+def _parameters(function: object) -> list[str]:
+    import inspect
+
+    if not callable(function):
+        return []
+    return [
+        name if p.default is inspect.Parameter.empty else f"{name}={p.default!r}"
+        for name, p in inspect.signature(function).parameters.items()
+        if p.default is not None
+    ]
+
+
+def _models() -> list[dict]:
+    from ..models import MODELS
+
+    return [
+        {"name": name, "parameters": _parameters(make), "says": _first_sentence(make.__doc__)}
+        for name, make in MODELS.items()
+    ]
+
+
+def _observables() -> list[dict]:
+    from ..observables import OBSERVABLES, Observable
+
+    rows = []
+    for name, thing in sorted(OBSERVABLES.items()):
+        fixed = isinstance(thing, Observable)
+        says = thing.says if fixed else _first_sentence(thing.__doc__)
+        rows.append({"name": name, "parameters": [] if fixed else _parameters(thing), "says": says})
+    return rows
+
+
+def _examples() -> list[dict]:
+    import tomllib
+
+    from ..lab.files import example_names, example_text
+
+    rows = []
+    for name in example_names():
+        table = tomllib.loads(example_text(name))
+        model = table["model"]
+        shown = [model["name"], *(f"beta={model['beta']}" for _ in [0] if "beta" in model)]
+        rows.append({"name": name, "parameters": shown, "says": table.get("says", "")})
+    return rows

@@ -1,0 +1,1 @@
+"""The lab: runs described by files, with results that survive."""

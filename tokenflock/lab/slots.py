@@ -1,0 +1,174 @@
+"""Specs of the slots of a model: weights, masks, normalisation, noise, perceptron.
+
+Each is a pydantic model with one method, `build(d)`, that makes the value that goes into the slot.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from .. import masks, noise, normalisation, weights
+from ..errors import InputError, require
+from ..terms import ACTIVATIONS, Attention, Perceptron
+
+Matrix = list[list[float]]
+Matrices = list[list[list[float]]]
+
+
+class Strict(BaseModel):
+    """No unknown keys, no silent conversions of NaN or infinity."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
+
+
+class LawSpec(Strict):
+    """Law of a random matrix."""
+
+    law: Literal["Ginibre", "Wigner", "GOE", "PositiveSemidefinite", "Product"]
+    scale: float = 1.0
+
+    def build(self) -> weights.Law:
+        """The law."""
+        return weights.MATRIX_LAWS[self.law](self.scale)
+
+
+class WeightsSpec(Strict):
+    """Constant matrices, or laws to draw them from, or pieces in time.
+
+    Q, K, V, B -- a matrix (d, d), one per head (H, d, d), a number times the identity (V only), or a
+    law such as {law = "Ginibre", scale = 0.5}. With laws: heads, seed, period (redraw), per ("run" or
+    "sample"), tied (V = tied * Q^T K). Pieces: times = [...] and pieces = [{...}, {...}].
+    """
+
+    Q: Matrix | Matrices | LawSpec | None = None
+    K: Matrix | Matrices | LawSpec | None = None
+    V: float | Matrix | Matrices | LawSpec | None = None
+    B: Matrix | Matrices | LawSpec | None = None
+    heads: int = Field(1, ge=1, le=4096)
+    seed: int = Field(0, ge=0)
+    period: float | None = Field(None, gt=0)
+    per: Literal["run", "sample"] = "run"
+    tied: float | None = None
+    times: list[float] | None = None
+    pieces: list[WeightsSpec] | None = None
+
+    def build(self, d: int) -> weights.Schedule:
+        """The schedule of weights on R^d."""
+        given = {name: getattr(self, name) for name in "QKVB" if getattr(self, name) is not None}
+        if self.pieces is not None:
+            require(not given, "give either pieces or matrices, not both")
+            parts = [piece.build(d) for piece in self.pieces]
+            constant = [part for part in parts if isinstance(part, weights.Weights)]
+            require(len(constant) == len(parts), "pieces must be constant matrices")
+            return weights.Piecewise(self.times or [], constant)
+        if any(isinstance(value, LawSpec) for value in given.values()) or self.tied is not None:
+            return self._random(d, given)
+        return weights.Weights(**{name: _array(name, value) for name, value in given.items()})
+
+    def _random(self, d: int, given: dict[str, object]) -> weights.Schedule:
+        laws: dict[str, weights.Law | float] = {}
+        for name, value in given.items():
+            if isinstance(value, LawSpec):
+                laws[name] = value.build()
+            elif name == "V" and isinstance(value, float):
+                laws[name] = value
+            else:
+                raise InputError(f"{name} must be a law when another matrix is drawn from one")
+        return weights.RandomWeights(
+            d=d,
+            seed=self.seed,
+            heads=self.heads,
+            tied=self.tied,
+            period=self.period,
+            per=self.per,
+            **laws,  # pyright: ignore[reportArgumentType]
+        )
+
+
+def _array(name: str, value: object) -> object:
+    try:
+        return np.asarray(value, dtype=float)
+    except ValueError as error:
+        raise InputError(f"the rows of {name} must have equal lengths") from error
+
+
+class MaskSpec(Strict):
+    """full, causal (self_term), or alibi (slope, self_term)."""
+
+    kind: Literal["full", "causal", "alibi"]
+    self_term: bool = True
+    slope: float | None = None
+
+    def build(self, d: int) -> masks.Mask:
+        """The mask."""
+        if self.kind == "alibi":
+            if self.slope is None:
+                raise InputError("an alibi mask needs a slope, for example slope = 1.0")
+            return masks.ALiBi(self.slope, self.self_term)
+        require(self.slope is None, f"a {self.kind} mask has no slope; use kind = 'alibi'")
+        return masks.Full() if self.kind == "full" else masks.Causal(self.self_term)
+
+
+class NormalisationSpec(Strict):
+    """post, pre, mix (tau), peri, ngpt (alpha) or sqrt."""
+
+    scheme: Literal["post", "pre", "mix", "peri", "ngpt", "sqrt"]
+    tau: float | None = None
+    alpha: float | None = None
+
+    def build(self, d: int) -> normalisation.Normalisation:
+        """The scheme."""
+        needs = {"mix": "tau", "ngpt": "alpha"}.get(self.scheme)
+        given = {name: getattr(self, name) for name in ("tau", "alpha")}
+        extra = [name for name, value in given.items() if value is not None and name != needs]
+        require(not extra, f"{self.scheme} has no parameter {' or '.join(extra)}")
+        if needs is None:
+            return normalisation.SCHEMES[self.scheme]()
+        require(given[needs] is not None, f"{self.scheme} needs {needs}, for example {needs} = 1.0")
+        return normalisation.SCHEMES[self.scheme](given[needs])
+
+
+class NoiseSpec(Strict):
+    """brownian (temperature), or common (scale): one random value matrix shared by the tokens."""
+
+    kind: Literal["brownian", "common"]
+    temperature: float | None = Field(None, ge=0)
+    scale: float | None = Field(None, ge=0)
+    beta: float = Field(1.0, ge=0)
+
+    def build(self, d: int) -> noise.Noise:
+        """The noise."""
+        if self.kind == "brownian":
+            if self.temperature is None:
+                raise InputError("brownian noise needs a temperature, for example temperature = 0.1")
+            return noise.Brownian(self.temperature)
+        if self.scale is None:
+            raise InputError("common noise needs a scale, for example scale = 0.5")
+        return noise.CommonNoise(Attention(beta=self.beta), self.scale)
+
+
+class PerceptronSpec(Strict):
+    """A random perceptron (width, seed, scale, gradient), or inner and outer matrices."""
+
+    width: int = Field(16, ge=1, le=1_000_000)
+    seed: int = Field(0, ge=0)
+    scale: float = 1.0
+    gradient: bool = False
+    activation: Literal["relu", "gelu"] = "relu"
+    inner: Matrix | None = None
+    outer: Matrix | None = None
+    bias: list[float] | None = None
+
+    def build(self, d: int) -> Perceptron:
+        """The term."""
+        activation = ACTIVATIONS[self.activation]
+        if self.inner is None and self.outer is None:
+            return Perceptron.random(
+                d, self.width, self.seed, self.scale, self.gradient, activation
+            )
+        require(self.inner is not None and self.outer is not None, "give both inner and outer")
+        inner, outer = _array("inner", self.inner), _array("outer", self.outer)
+        return Perceptron(inner, outer, self.bias, activation)  # pyright: ignore[reportArgumentType]

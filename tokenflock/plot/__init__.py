@@ -1,0 +1,4 @@
+"""Figures and animations of runs. matplotlib is imported only when something is drawn."""
+
+from .animate import animate as animate
+from .draw import draw as draw

@@ -1,0 +1,121 @@
+"""Animations of a run: MP4 by a bundled ffmpeg, or GIF by Pillow; no TeX, no system packages."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, StoreError
+from ..trajectory import Trajectory
+from .draw import saved_states, scalar_names, token_colours
+from .style import PALETTE, styled
+from .views import one_sample, view_of
+
+Report = Callable[[float], None]
+
+
+def animate(
+    run: Trajectory,
+    path: Path,
+    frames: int = 120,
+    rate: int = 24,
+    sample: tuple[int, ...] | None = None,
+    report: Report | None = None,
+) -> Path:
+    """Write an MP4 or GIF (by the file's ending) of the tokens with one time series below.
+
+    Needs saved states. `report` is called with the fraction done.
+    """
+    if path.suffix not in (".mp4", ".gif"):
+        raise InputError(f"an animation ends in .mp4 or .gif, got {path.name!r}")
+    if "states" not in run:
+        raise InputError("an animation needs saved states: Save(..., states=True)")
+    with styled() as plt:
+        figure, show, count = _scene(plt, run, sample, frames)
+        scratch = path.with_name(f".writing-{os.getpid()}-{path.name}")
+        try:
+            write = _write_mp4 if path.suffix == ".mp4" else _write_gif
+            write(scratch, _pictures(figure, show, count, report), rate, _size(figure))
+            os.replace(scratch, path)
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+        finally:
+            scratch.unlink(missing_ok=True)
+            plt.close(figure)
+    return path
+
+
+def _scene(plt: Any, run: Trajectory, sample: Any, frames: int) -> tuple[Any, Any, int]:
+    times, states = saved_states(run, sample)
+    rows = np.unique(np.linspace(0, len(times) - 1, min(frames, len(times))).astype(int))
+    names = scalar_names(run)
+    series = "clusters" if "clusters" in names else (names[0] if names else None)
+    figure, (top, below) = plt.subplots(
+        2, 1, figsize=(4.0, 5.0), dpi=120, gridspec_kw={"height_ratios": [4.0, 1.0]}
+    )
+    view = view_of(run, top, states, token_colours(run, sample))
+    marker = None
+    if series is None:
+        below.set_visible(False)
+    else:
+        values = one_sample(run, series, sample)[: len(times)]
+        below.plot(times, values, color=PALETTE[0], lw=1.1)
+        below.set(xlabel="time t", ylabel=series.replace("_", " "))
+        (marker,) = below.plot([times[0]], [values[0]], "o", color=PALETTE[1], ms=5)
+    title = top.set_title("")
+    figure.tight_layout()
+
+    def show(index: int) -> None:
+        row = rows[index]
+        view.show(states[row])
+        title.set_text(f"{run.attributes['label']}   t = {times[row]:.3g}")
+        if marker is not None:
+            marker.set_data([times[row]], [values[row]])
+
+    return figure, show, len(rows)
+
+
+def _size(figure: Any) -> tuple[int, int]:
+    width, height = figure.canvas.get_width_height()
+    return width - width % 2, height - height % 2
+
+
+def _pictures(figure: Any, show: Any, count: int, report: Report | None) -> Any:
+    width, height = _size(figure)
+    for index in range(count):
+        show(index)
+        figure.canvas.draw()
+        yield np.ascontiguousarray(
+            np.asarray(figure.canvas.buffer_rgba())[:height, :width, :3]
+        )
+        if report is not None:
+            report((index + 1) / count)
+
+
+def _write_mp4(path: Path, pictures: Any, rate: int, size: tuple[int, int]) -> None:
+    import imageio_ffmpeg
+
+    writer = imageio_ffmpeg.write_frames(
+        str(path), size, fps=rate, codec="libx264", macro_block_size=2, ffmpeg_log_level="error"
+    )
+    with warnings.catch_warnings():
+        # JAX warns of any fork; ffmpeg is executed at once and never runs JAX.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        writer.send(None)
+    try:
+        for picture in pictures:
+            writer.send(picture)
+    finally:
+        writer.close()
+
+
+def _write_gif(path: Path, pictures: Any, rate: int, size: tuple[int, int]) -> None:
+    from PIL import Image
+
+    images = [Image.fromarray(picture).convert("P", palette=Image.Palette.ADAPTIVE) for picture in pictures]
+    images[0].save(path, format="GIF", save_all=True, append_images=images[1:], duration=round(1000 / rate), loop=0)

@@ -1,0 +1,200 @@
+"""Figures of a run: tokens at a few times, time series, Gram histogram, attention matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..trajectory import Trajectory
+from .style import INK, PALETTE, styled
+from .views import cluster_colours, one_sample, view_of
+
+KINDS = ("overview", "tokens", "series", "gram", "attention")
+# Linking angle of the clusters that colour the tokens, written on the figure.
+COLOUR_ANGLE = 0.1
+
+
+def draw(
+    run: Trajectory, kind: str | None = None, sample: tuple[int, ...] | None = None, **options: Any
+) -> Any:
+    """A matplotlib Figure.
+
+    kind -- overview (default: tokens at three times over the series), tokens, series, gram, attention.
+    sample -- which member of a batch, as indices of (beta, sample).
+    """
+    kind = "overview" if kind is None else kind
+    if kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    with styled() as plt:
+        return _DRAW[kind](plt, run, sample, **options)
+
+
+def saved_states(run: Trajectory, sample: tuple[int, ...] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Times and states of one sample; only the two ends if states were not kept."""
+    if "states" in run:
+        states = one_sample(run, "states", sample)
+        done = np.all(np.isfinite(states), axis=(-1, -2))
+        return np.asarray(run.time)[done], states[done]
+    ends = [one_sample(run, name, sample) for name in ("initial_points", "final_points")]
+    return np.array([0.0, run.reached]), np.stack(ends)
+
+
+def token_colours(run: Trajectory, sample: tuple[int, ...] | None) -> np.ndarray:
+    """Colours by cluster at the end."""
+    import jax.numpy as jnp
+
+    from ..graph import component_labels
+
+    points = jnp.asarray(one_sample(run, "final_points", sample))
+    space = run.blank_measure.space
+    near = space.distance(points[:, None], points[None]) <= COLOUR_ANGLE
+    return cluster_colours(np.asarray(component_labels(near)))
+
+
+def _three(times: np.ndarray) -> list[int]:
+    """First, a tenth of the way, and last: clusters form early, plateaus last."""
+    early = int(np.searchsorted(times, times[-1] / 10))
+    return sorted({0, min(early, len(times) - 1), len(times) - 1})
+
+
+def _tokens(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
+    times, states = saved_states(run, sample)
+    rows = _three(times) if at is None else [int(np.argmin(np.abs(times - t))) for t in at]
+    figure, grid = plt.subplots(1, len(rows), figsize=(2.4 * len(rows), 2.5), squeeze=False)
+    _fill_tokens(run, sample, grid[0], times, states, rows)
+    figure.tight_layout()
+    return figure
+
+
+def _fill_tokens(
+    run: Trajectory, sample: Any, panels: Any, times: np.ndarray, states: np.ndarray, rows: list[int]
+) -> None:
+    colours = token_colours(run, sample)
+    for axes, row in zip(panels, rows, strict=False):
+        view_of(run, axes, states, colours).show(states[row])
+        axes.set_title(f"t = {times[row]:.4g}")
+
+
+def scalar_names(run: Trajectory) -> list[str]:
+    """Observables with one number per time."""
+    extra = ("beta",)
+    names = []
+    for name, dims in run.axes.items():
+        inner = [d for d in dims if d not in extra and not d.startswith("sample")]
+        if inner == ["time"] and name != "scaled_energy":
+            names.append(name)
+    return names or [name for name in ("scaled_energy",) if name in run.arrays]
+
+
+def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = None) -> Any:
+    names = scalar_names(run) if names is None else names
+    if not names:
+        raise InputError("this run observed no time series; use Save(observe=[flock.energy, ...])")
+    figure, grid = plt.subplots(len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6),
+                                sharex=True, squeeze=False)
+    _fill_series(run, sample, grid[:, 0], names)
+    figure.tight_layout()
+    return figure
+
+
+def _fill_series(run: Trajectory, sample: Any, panels: Any, names: list[str]) -> None:
+    times = np.asarray(run.time)
+    for index, (axes, name) in enumerate(zip(panels, names, strict=True)):
+        values = one_sample(run, name, sample)
+        colour = PALETTE[index % len(PALETTE)]
+        whole = np.issubdtype(np.asarray(values).dtype, np.integer)
+        axes.plot(times, values, color=colour, lw=1.3, drawstyle="steps-post" if whole else "default")
+        details = run.details.get(name, {})
+        angle = details.get("angle")
+        note = f"\n(angle {angle:g})" if angle else ""
+        axes.set_ylabel(name.replace("_", " ") + note)
+        axes.tick_params(labelbottom=axes is panels[-1])
+    panels[-1].set_xlabel("time t" + (" (layers x step)" if _is_layers(run) else ""))
+
+
+def _is_layers(run: Trajectory) -> bool:
+    return run.attributes.get("numerics", {}).get("method") == "Layers"
+
+
+def _gram(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
+    times, states = saved_states(run, sample)
+    rows = _three(times) if at is None else [int(np.argmin(np.abs(times - t))) for t in at]
+    figure, axes = plt.subplots(figsize=(4.2, 2.8))
+    pairs = np.triu_indices(states.shape[-2], 1)
+    bins = np.linspace(-1.0, 1.0, 61)
+    for index, row in enumerate(rows):
+        inner = np.clip((states[row] @ states[row].T)[pairs], -1.0, 1.0)
+        axes.hist(inner, bins=bins, density=True, histtype="step", lw=1.4,
+                  color=PALETTE[index % len(PALETTE)], label=f"t = {times[row]:.4g}")
+    axes.set(xlabel=r"$\langle x_i, x_j\rangle$, $i \neq j$", ylabel="density", xlim=(-1.02, 1.02))
+    axes.legend(fontsize=7)
+    figure.tight_layout()
+    return figure
+
+
+def _attention(plt: Any, run: Trajectory, sample: Any, head: int = 0, time: float | None = None) -> Any:
+    import jax.numpy as jnp
+
+    times, states = saved_states(run, sample)
+    row = len(times) - 1 if time is None else int(np.argmin(np.abs(times - time)))
+    terms = run.model.attentions()
+    if not terms:
+        raise InputError("this model has no attention term")
+    if terms[0].beta.ndim:
+        raise InputError("draw the attention of one beta at a time")
+    matrix = terms[0].matrix(times[row], run.blank_measure.at(jnp.asarray(states[row])))[head]
+    figure, axes = plt.subplots(figsize=(3.6, 3.1))
+    picture = axes.imshow(np.asarray(matrix), cmap="cividis", vmin=0, interpolation="nearest")
+    axes.set(xlabel="attended token j", ylabel="token i", title=f"attention, t = {times[row]:.4g}")
+    figure.colorbar(picture, ax=axes, shrink=0.85)
+    figure.tight_layout()
+    return figure
+
+
+def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:
+    times, states = saved_states(run, sample)
+    rows, names = _three(times), scalar_names(run)
+    height = 2.6 + 1.05 * len(names)
+    figure = plt.figure(figsize=(7.0, height))
+    grid = figure.add_gridspec(
+        1 + len(names), len(rows), height_ratios=[2.4] + [1.0] * len(names), hspace=0.35
+    )
+    panels = [figure.add_subplot(grid[0, column]) for column in range(len(rows))]
+    _fill_tokens(run, sample, panels, times, states, rows)
+    if names:
+        series = [figure.add_subplot(grid[1 + index, :]) for index in range(len(names))]
+        _fill_series(run, sample, series, names)
+        figure.align_ylabels(series)
+    figure.suptitle(_caption(run, sample), fontsize=9, color=INK, y=0.995)
+    return figure
+
+
+def _caption(run: Trajectory, sample: Any) -> str:
+    measure = run.blank_measure
+    betas = [part.beta for part in run.model.attentions()] if _rebuildable(run) else []
+    beta = f", beta = {float(np.ravel(np.asarray(betas[0]))[(sample or (0,))[0] if betas[0].ndim else 0]):g}" if betas else ""
+    clock = ", discrete layers (not the flow's clock)" if _is_layers(run) else ""
+    return (
+        f"{run.attributes['label']}, n = {measure.n}, d = {measure.d}{beta}{clock}; "
+        f"colours: clusters at the end, linking angle {COLOUR_ANGLE:g}"
+    )
+
+
+def _rebuildable(run: Trajectory) -> bool:
+    from ..errors import StoreError
+
+    try:
+        return run.model is not None
+    except StoreError:
+        return False
+
+
+_DRAW = {
+    "overview": _overview,
+    "tokens": _tokens,
+    "series": _series,
+    "gram": _gram,
+    "attention": _attention,
+}
