@@ -70,7 +70,7 @@ from .reduce import Dense as Dense
 from .reduce import Tiled as Tiled
 from .space import Euclidean as Euclidean
 from .space import Sphere as Sphere
-from .store import read as open
+from .store import open as open
 from .terms import GELU as GELU
 from .terms import RELU as RELU
 from .terms import Attention as Attention

@@ -122,3 +122,7 @@ def _read_segments(folder: Path) -> Trajectory:
 def remove_segments(folder: Path) -> None:
     """Drop the parts of a run once the whole is stored."""
     shutil.rmtree(folder / SEGMENTS, ignore_errors=True)
+
+
+# The public name: `flock.open(path)`.
+open = read

@@ -59,12 +59,12 @@ def test_flat_attention_of_weighted_tokens_has_the_entropy_of_the_masses(snapsho
     masses = np.array([0.5, 0.3, 0.2])
     mu = from_angles([0.0, 1.0, 2.0], masses)
     expected = -np.sum(masses * np.log(masses))
-    assert attention_entropy(snapshot(mu, SA(0.0)))[0] == pytest.approx(expected, rel=1e-14)
+    assert read(attention_entropy, mu, SA(0.0))[0] == pytest.approx(expected, rel=1e-14)
 
 
 def test_first_token_of_a_strict_causal_mask_counts_zero(snapshot):
     mu = from_angles([0.0, 1.0, 2.0])
-    entropy = attention_entropy(snapshot(mu, SA(0.0, mask=Causal(self_term=False))))
+    entropy = read(attention_entropy, mu, SA(0.0, mask=Causal(self_term=False)))
     assert entropy[0] == pytest.approx((0 + 0 + np.log(2)) / 3, rel=1e-14)
 
 
@@ -79,29 +79,29 @@ def test_rescaled_frame_compares_lab_tokens(snapshot):
 
 def test_other_kinds(weighted, snapshot):
     mu = weighted(n=6)
-    hard = np.asarray(attention_matrix(snapshot(mu, HardmaxFlow()))[0])
+    hard = np.asarray(read(attention_matrix, mu, HardmaxFlow())[0])
     # On the sphere each token attends to itself.
     np.testing.assert_allclose(hard, np.eye(6), atol=1e-15)
-    doubly = np.asarray(attention_matrix(snapshot(mu, SinkhornSA(1.0)))[0])
+    doubly = np.asarray(read(attention_matrix, mu, SinkhornSA(1.0))[0])
     w = np.asarray(mu.weights)
     np.testing.assert_allclose(doubly.sum(axis=1), 1.0, atol=1e-8)
     np.testing.assert_allclose(w @ doubly, w, atol=1e-8)
-    noise = attention_matrix(snapshot(mu, StochasticSA(2.0, 0.1)))
-    np.testing.assert_allclose(noise, attention_matrix(snapshot(mu, SA(2.0))), atol=1e-15)
+    noise = read(attention_matrix, mu, StochasticSA(2.0, 0.1))
+    np.testing.assert_allclose(noise, read(attention_matrix, mu, SA(2.0)), atol=1e-15)
 
 
 def test_entropy_refuses_rows_that_do_not_sum_to_one(weighted, snapshot):
     with pytest.raises(InputError, match="sum to one"):
-        attention_entropy(snapshot(weighted(), USA(1.0)))
-    assert attention_rank(snapshot(weighted(), USA(1.0))).shape == (1,)
+        read(attention_entropy, weighted(), USA(1.0))
+    assert read(attention_rank, weighted(), USA(1.0)).shape == (1,)
     with pytest.raises(InputError, match="attention term"):
-        attention_matrix(snapshot(weighted(), Dynamics(Sphere(4), Drift(1.0))))
+        read(attention_matrix, weighted(), Dynamics(Sphere(4), Drift(1.0)))
 
 
 def test_compiled_over_samples(weighted, snapshot):
     mu, model = weighted(samples=3), SA(0.8, Weights(Q=Q, K=K))
     ranks = jax.jit(jax.vmap(lambda x: attention_rank(snapshot(mu.at(x), model))))(mu.points)
     assert ranks.shape == (3, 2)
-    one = attention_rank(snapshot(mu.at(mu.points[2]), model))
+    one = read(attention_rank, mu.at(mu.points[2]), model)
     np.testing.assert_allclose(ranks[2], one, rtol=1e-10)
     assert jnp.max(jnp.abs(ranks[0] - ranks[1])) > 1e-3

@@ -41,8 +41,8 @@ def test_masks_in_euclidean_space(cloud, snapshot):
     x = np.asarray(mu.points)
     renyi, strong = by_loops(np.linalg.norm(x[:, None] - x[None], axis=-1), 0.9)
     assert sum(renyi) > sum(strong) > 1
-    np.testing.assert_array_equal(renyi_centre_mask(0.9)(snapshot(mu)), renyi)
-    np.testing.assert_array_equal(strong_centre_mask(0.9)(snapshot(mu)), strong)
+    np.testing.assert_array_equal(read(renyi_centre_mask(0.9), mu), renyi)
+    np.testing.assert_array_equal(read(strong_centre_mask(0.9), mu), strong)
 
 
 def test_the_two_definitions_differ_and_depend_on_order(snapshot):
@@ -59,11 +59,11 @@ def test_order_and_distance_are_checked(weighted, snapshot):
     unordered = Measure(mu.space, mu.points, ordered=False)
     for observable in (renyi_centres(0.1), strong_centre_mask(0.1)):
         with pytest.raises(InputError, match="order"):
-            observable(snapshot(unordered))
+            read(observable, unordered)
     with pytest.raises(InputError, match="positive"):
         renyi_centres(0.0)
     with pytest.raises(InputError, match="below pi"):
-        strong_centres(3.5)(snapshot(mu))
+        read(strong_centres(3.5), mu)
 
 
 def counts(observable, n, d, runs, seed, snapshot):

@@ -90,8 +90,8 @@ def test_clusters_on_the_sphere(angle, snapshot):
     mu = uniform(Sphere(3), 60, seed=5)
     gram = np.clip(np.asarray(mu.points @ mu.points.T), -1, 1)
     count, labels = connected_components(np.arccos(gram) <= angle, directed=False)
-    assert clusters(angle=angle)(snapshot(mu)) == count
-    np.testing.assert_array_equal(cluster_labels(angle=angle)(snapshot(mu)), labels)
+    assert read(clusters(angle=angle), mu) == count
+    np.testing.assert_array_equal(read(cluster_labels(angle=angle), mu), labels)
 
 
 def test_clusters_in_euclidean_space(cloud, snapshot):
@@ -99,23 +99,23 @@ def test_clusters_in_euclidean_space(cloud, snapshot):
     near = squareform(pdist(np.asarray(mu.points))) <= 1.5
     count, labels = connected_components(near, directed=False)
     assert 1 < count < 40
-    assert clusters(distance=1.5)(snapshot(mu)) == count
-    np.testing.assert_array_equal(cluster_labels(distance=1.5)(snapshot(mu)), labels)
+    assert read(clusters(distance=1.5), mu) == count
+    np.testing.assert_array_equal(read(cluster_labels(distance=1.5), mu), labels)
 
 
 def test_threshold_below_what_the_gram_matrix_resolves(snapshot):
     """Tokens 2e-9 apart are two clusters at 1e-9; 1 - <x,y> is exactly 0 for them."""
     mu = from_angles([0.3, 0.3 + 2e-9, 2.0])
     assert float(1 - mu.points[0] @ mu.points[1]) < 1e-15
-    assert clusters(angle=1e-9)(snapshot(mu)) == 3
-    assert clusters(angle=4e-9)(snapshot(mu)) == 2
+    assert read(clusters(angle=1e-9), mu) == 3
+    assert read(clusters(angle=4e-9), mu) == 2
 
 
 def test_clusters_are_single_linkage(snapshot):
     """A chain of small steps is one cluster however long it is."""
     mu = from_angles(np.linspace(0.0, 2.0, 41))
-    assert clusters(angle=0.051)(snapshot(mu)) == 1
-    assert clusters(angle=0.049)(snapshot(mu)) == 41
+    assert read(clusters(angle=0.051), mu) == 1
+    assert read(clusters(angle=0.049), mu) == 41
 
 
 GROUPS = from_angles([0.0, 2.0, 0.02, -0.01, 2.04, 4.0], weights=[1.0, 6.0, 2.0, 3.0, 5.0, 0.5])
@@ -143,7 +143,7 @@ def test_fewer_tokens_than_listed_and_fewer_listed_than_found(snapshot):
 
 def test_euclidean_centres_are_means(snapshot):
     mu = Measure(Euclidean(1), [[0.0], [5.0], [0.4], [5.2]], [1.0, 1.0, 3.0, 2.0])
-    centres = cluster_centres(distance=0.5, largest=2)(snapshot(mu))
+    centres = read(cluster_centres(distance=0.5, largest=2), mu)
     np.testing.assert_allclose(centres, [[0.3], [15.4 / 3]], rtol=1e-14)
 
 
@@ -166,9 +166,9 @@ def test_the_threshold_must_be_stated_and_fit_the_space(cloud, weighted, snapsho
         with pytest.raises(InputError, match="cluster"):
             clusters(**wrong)
     with pytest.raises(InputError, match="angle="):
-        clusters(distance=0.1)(snapshot(weighted()))
+        read(clusters(distance=0.1), weighted())
     with pytest.raises(InputError, match="distance="):
-        cluster_sizes(angle=0.1)(snapshot(cloud()))
+        read(cluster_sizes(angle=0.1), cloud())
     with pytest.raises(InputError, match="largest"):
         cluster_sizes(angle=0.1, largest=0)
 

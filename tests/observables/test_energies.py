@@ -55,44 +55,44 @@ def exponential(beta):
 @pytest.mark.parametrize("model", [SA, USA, CausalSA, lambda b: USA(b, "metastability")])
 def test_energy_is_the_papers_double_sum(model, weighted, snapshot):
     mu = weighted()
-    assert energy(snapshot(mu, model(3.0))) == pytest.approx(
+    assert read(energy, mu, model(3.0)) == pytest.approx(
         double_sum(mu, exponential(3.0)), rel=1e-13
     )
 
 
 def test_energy_uses_q_transposed_k_and_sums_heads(weighted, snapshot):
     mu = weighted()
-    by_b = energy(snapshot(mu, SA(1.5, Weights(B=HEADS))))
+    by_b = read(energy, mu, SA(1.5, Weights(B=HEADS)))
     expected = sum(double_sum(mu, exponential(1.5), B) for B in HEADS)
     assert by_b == pytest.approx(expected, rel=1e-13)
     Q, K = GENERAL, GENERAL[::-1]
     expected = sum(double_sum(mu, exponential(0.7), Q[h].T @ K[h]) for h in range(2))
-    assert energy(snapshot(mu, USA(0.7, weights=Weights(Q=Q, K=K)))) == pytest.approx(expected)
+    assert read(energy, mu, USA(0.7, weights=Weights(Q=Q, K=K))) == pytest.approx(expected)
 
 
 def test_energies_of_other_kinds(weighted, snapshot):
     mu = weighted()
-    cubic = energy(snapshot(mu, KernelFlow(lambda s: s**3 + 2 * s)))
+    cubic = read(energy, mu, KernelFlow(lambda s: s**3 + 2 * s))
     assert cubic == pytest.approx(double_sum(mu, lambda s: (s**3 + 2 * s) / 2), rel=1e-12)
-    linear = energy(snapshot(mu, LinearSA(2.5)))
+    linear = read(energy, mu, LinearSA(2.5))
     assert linear == pytest.approx(double_sum(mu, lambda s: 2.5 * s**2 / 4), rel=1e-12)
-    soft = energy(snapshot(mu, SigmoidSA(2.5, bias=0.4)))
+    soft = read(energy, mu, SigmoidSA(2.5, bias=0.4))
     expected = double_sum(mu, lambda s: np.log1p(np.exp(2.5 * s + 0.4)) / 5.0)
     assert soft == pytest.approx(expected, rel=1e-12)
 
 
 def test_usa_as_a_kernel_has_the_same_energy(weighted, snapshot):
     mu = weighted(seed=3)
-    kernel = energy(snapshot(mu, KernelFlow(lambda s: jnp.exp(2.0 * s) / 2.0)))
-    assert kernel == pytest.approx(energy(snapshot(mu, USA(2.0))), rel=1e-13)
+    kernel = read(energy, mu, KernelFlow(lambda s: jnp.exp(2.0 * s) / 2.0))
+    assert kernel == pytest.approx(read(energy, mu, USA(2.0)), rel=1e-13)
 
 
 @pytest.mark.parametrize(("beta", "expected"), [(1.0, 0.6330329389), (4.0, 1.4127402440)])
 def test_uniform_circle(beta, expected, snapshot):
     """K1.19: the trapezoid rule on a polygon is exact to rounding, E = I_0(beta)/(2 beta)."""
     polygon = from_angles(2 * np.pi * np.arange(80) / 80)
-    assert energy(snapshot(polygon, SA(beta))) == pytest.approx(expected, abs=1e-9)
-    assert energy(snapshot(polygon, SA(beta))) == pytest.approx(iv(0, beta) / (2 * beta), rel=1e-13)
+    assert read(energy, polygon, SA(beta)) == pytest.approx(expected, abs=1e-9)
+    assert read(energy, polygon, SA(beta)) == pytest.approx(iv(0, beta) / (2 * beta), rel=1e-13)
 
 
 @pytest.mark.parametrize(("beta", "expected"), [(1.0, 0.5876005968), (4.0, 0.8528099124)])
@@ -104,21 +104,21 @@ def test_uniform_sphere_by_weighted_quadrature(beta, expected, snapshot):
     r = np.sqrt(1 - z**2)
     points = np.stack([r * np.cos(longitude), r * np.sin(longitude), z], axis=-1)
     mu = Measure(Sphere(3), points, np.repeat(masses, 32))
-    assert energy(snapshot(mu, USA(beta))) == pytest.approx(expected, abs=1e-9)
+    assert read(energy, mu, USA(beta)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_one_cluster_is_the_maximum(snapshot):
     mu = from_angles(np.full(5, 0.7), weights=np.arange(1.0, 6.0))
-    assert energy(snapshot(mu, SA(3.0))) == pytest.approx(np.exp(3.0) / 6.0, rel=1e-14)
-    assert scaled_energy(snapshot(mu, SA(3.0))) == pytest.approx(1.0, rel=1e-14)
+    assert read(energy, mu, SA(3.0)) == pytest.approx(np.exp(3.0) / 6.0, rel=1e-14)
+    assert read(scaled_energy, mu, SA(3.0)) == pytest.approx(1.0, rel=1e-14)
 
 
 def test_scaled_energy_survives_large_beta(snapshot):
     """Far clusters of masses p_q sit at sum_q p_q^2 (2410.06833); E itself overflows."""
     mu = from_angles([0.0, 0.0, 1.0, 2.2, 2.2, 2.2], weights=[1, 2, 3, 1, 1, 4])
     masses = np.array([3, 3, 6]) / 12
-    assert scaled_energy(snapshot(mu, SA(2000.0))) == pytest.approx(np.sum(masses**2), rel=1e-12)
-    assert np.isinf(energy(snapshot(mu, SA(2000.0))))
+    assert read(scaled_energy, mu, SA(2000.0)) == pytest.approx(np.sum(masses**2), rel=1e-12)
+    assert np.isinf(read(energy, mu, SA(2000.0)))
 
 
 def test_scaled_energy_is_two_beta_e_minus_beta_times_energy(weighted, snapshot):
@@ -130,23 +130,23 @@ def test_scaled_energy_is_two_beta_e_minus_beta_times_energy(weighted, snapshot)
 def test_beta_zero_is_kuramoto_and_the_limit_less_its_constant(weighted, snapshot):
     mu = weighted()
     kuramoto = double_sum(mu, lambda s: s / 2)
-    assert energy(snapshot(mu, SA(0.0))) == pytest.approx(kuramoto, rel=1e-13)
+    assert read(energy, mu, SA(0.0)) == pytest.approx(kuramoto, rel=1e-13)
     tiny = 1e-6
-    assert energy(snapshot(mu, SA(tiny))) - 0.5 / tiny == pytest.approx(kuramoto, abs=1e-6)
+    assert read(energy, mu, SA(tiny)) - 0.5 / tiny == pytest.approx(kuramoto, abs=1e-6)
 
 
 def test_energy_over_a_batch_of_beta(weighted, snapshot):
     mu, betas = weighted(), jnp.array([0.0, 0.5, 4.0])
     swept = jax.jit(jax.vmap(lambda b: energy(Snapshot(jnp.zeros(()), mu, SA(b), Dense()))))(betas)
-    each = [float(energy(snapshot(mu, SA(float(b))))) for b in betas]
+    each = [float(read(energy, mu, SA(float(b)))) for b in betas]
     np.testing.assert_allclose(swept, each, rtol=1e-13)
 
 
 def test_energy_does_not_depend_on_the_reduction(weighted, snapshot):
     mu = weighted(n=41)
     for model in (SA(3.0), KernelFlow(lambda s: s**4)):
-        dense = energy(snapshot(mu, model))
-        assert energy(snapshot(mu, model, reduction=Tiled(8))) == pytest.approx(dense, rel=1e-13)
+        dense = read(energy, mu, model)
+        assert read(energy, mu, model, reduction=Tiled(8)) == pytest.approx(dense, rel=1e-13)
 
 
 @pytest.mark.parametrize("activation", [RELU, GELU])
@@ -163,9 +163,9 @@ def test_energy_is_the_potential_of_usa_with_a_gradient_perceptron(activation, w
 
 def test_terms_without_a_potential_do_not_enter(weighted, snapshot):
     mu = weighted()
-    plain = energy(snapshot(mu, SA(2.0)))
+    plain = read(energy, mu, SA(2.0))
     extra = Perceptron.random(4, 5, seed=3) + Drift(0.5)
-    assert energy(snapshot(mu, SA(2.0, plus=extra))) == plain
+    assert read(energy, mu, SA(2.0, plus=extra)) == plain
 
 
 @pytest.mark.parametrize(
@@ -173,12 +173,12 @@ def test_terms_without_a_potential_do_not_enter(weighted, snapshot):
 )
 def test_models_without_an_energy_are_refused(model, weighted, snapshot):
     with pytest.raises(InputError, match="energy"):
-        energy(snapshot(weighted(), model))
+        read(energy, weighted(), model)
 
 
 def test_scaled_energy_refuses_other_kernels(weighted, snapshot):
     with pytest.raises(InputError, match="use energy"):
-        scaled_energy(snapshot(weighted(), LinearSA()))
+        read(scaled_energy, weighted(), LinearSA())
 
 
 # --- energy_rate: central differences of the energy along the flow --------------------------------
@@ -200,10 +200,10 @@ def test_rate_against_central_differences(model, weighted, snapshot):
     mu, h = weighted(), 1e-5
     step = h * model.field(0.0, mu.points, mu)
     ahead, behind = (
-        float(energy(snapshot(mu.at(mu.space.retract(mu.points + sign * step)), model)))
+        float(read(energy, mu.at(mu.space.retract(mu.points + sign * step)), model))
         for sign in (1, -1)
     )
-    rate = float(energy_rate(snapshot(mu, model)))
+    rate = float(read(energy_rate, mu, model))
     assert rate == pytest.approx((ahead - behind) / (2 * h), rel=1e-6)
     assert abs(rate) > 1e-3
 
@@ -212,9 +212,9 @@ def test_rate_with_radii(weighted, snapshot):
     """Pre-LN divides the velocity of a token by its radius; post-LN must ignore the radii."""
     bare = weighted()
     mu = bare.at(bare.points, jnp.full(bare.n, 4.0))
-    base = float(energy_rate(snapshot(bare, SA(2.0))))
-    assert energy_rate(snapshot(mu, SA(2.0))) == pytest.approx(base, rel=1e-13)
-    pre = energy_rate(snapshot(mu, SA(2.0, normalisation=PreLN())))
+    base = float(read(energy_rate, bare, SA(2.0)))
+    assert read(energy_rate, mu, SA(2.0)) == pytest.approx(base, rel=1e-13)
+    pre = read(energy_rate, mu, SA(2.0, normalisation=PreLN()))
     assert pre == pytest.approx(base / 4.0, rel=1e-12)
 
 
@@ -226,8 +226,8 @@ def test_rescaled_frame_reads_lab_tokens(cloud, snapshot):
     x = z.at(to_lab(weights, t, z.points))
     lab_model = Dynamics(Euclidean(2), Attention(weights, 1.2))
     rescaled = snapshot(z, RescaledSA(1.2, weights), t)
-    assert energy(rescaled) == pytest.approx(energy(snapshot(x, lab_model, t)), rel=1e-13)
-    expected = energy_rate(snapshot(x, lab_model, t))
+    assert energy(rescaled) == pytest.approx(read(energy, x, lab_model, t), rel=1e-13)
+    expected = read(energy_rate, x, lab_model, t)
     assert energy_rate(rescaled) == pytest.approx(expected, rel=1e-10)
 
 
@@ -236,8 +236,8 @@ def test_rate_under_a_schedule(weighted, snapshot):
     first, second = Weights(V=-1.0), Weights(V=2.0)
     mu, model = weighted(), SA(2.0, Piecewise([1.0], [first, second]))
     for t, weights in ((0.5, first), (1.5, second)):
-        expected = energy_rate(snapshot(mu, SA(2.0, weights)))
-        assert energy_rate(snapshot(mu, model, t)) == pytest.approx(expected, rel=1e-13)
+        expected = read(energy_rate, mu, SA(2.0, weights))
+        assert read(energy_rate, mu, model, t) == pytest.approx(expected, rel=1e-13)
 
 
 def test_kernel_energy_with_beta(weighted, snapshot):
@@ -245,4 +245,4 @@ def test_kernel_energy_with_beta(weighted, snapshot):
     mu = weighted()
     model = Dynamics(Sphere(4), Attention(None, 0.5, Kernel(lambda s: s**3)))
     expected = double_sum(mu, lambda s: (0.5 * s) ** 3 / 1.0)
-    assert energy(snapshot(mu, model)) == pytest.approx(expected, rel=1e-12)
+    assert read(energy, mu, model) == pytest.approx(expected, rel=1e-12)

@@ -12,13 +12,13 @@ def test_moments_by_loops(snapshot):
     theta, w = np.array([0.1, 1.7, 2.0, 5.5]), np.array([0.1, 0.4, 0.3, 0.2])
     expected = [abs(sum(w * np.exp(-1j * k * theta))) for k in range(1, 12)]
     observable = fourier_moments(modes=11)
-    moments = observable(snapshot(from_angles(theta, w)))
+    moments = read(observable, from_angles(theta, w))
     np.testing.assert_allclose(moments, expected, rtol=1e-12)
     np.testing.assert_array_equal(observable.coords["mode"], np.arange(1, 12))
 
 
 def test_polygon_has_moments_at_its_multiples(snapshot):
-    moments = fourier_moments(modes=9)(snapshot(from_angles(0.3 + 2 * np.pi * np.arange(3) / 3)))
+    moments = read(fourier_moments(modes=9), from_angles(0.3 + 2 * np.pi * np.arange(3) / 3))
     np.testing.assert_allclose(moments, [0, 0, 1, 0, 0, 1, 0, 0, 1], atol=1e-14)
 
 
@@ -33,6 +33,6 @@ def test_first_moment_is_the_order_parameter_and_rotation_changes_nothing(snapsh
 def test_only_on_the_circle(weighted, cloud, snapshot):
     for mu in (weighted(d=3), cloud(d=2)):
         with pytest.raises(InputError, match="circle"):
-            fourier_moments()(snapshot(mu))
+            read(fourier_moments(), mu)
     with pytest.raises(InputError, match="modes"):
         fourier_moments(0)

@@ -58,12 +58,12 @@ GRADIENT_FLOWS = {
 @pytest.mark.parametrize("name", GRADIENT_FLOWS)
 def test_identity_is_the_derivative_of_the_energy(name, weighted, snapshot):
     model, mu = GRADIENT_FLOWS[name], weighted()
-    value = float(dissipation(snapshot(mu, model)))
-    assert value == pytest.approx(float(energy_rate(snapshot(mu, model))), rel=1e-10)
+    value = float(read(dissipation, mu, model))
+    assert value == pytest.approx(float(read(energy_rate, mu, model)), rel=1e-10)
     h = 1e-5
     step = h * model.field(0.0, mu.points, mu)
     ahead, behind = (
-        float(energy(snapshot(mu.at(mu.space.retract(mu.points + sign * step)), model)))
+        float(read(energy, mu.at(mu.space.retract(mu.points + sign * step)), model))
         for sign in (1, -1)
     )
     assert value == pytest.approx((ahead - behind) / (2 * h), rel=1e-6)
@@ -89,21 +89,21 @@ def test_softmax_identity_by_hand(weighted, snapshot):
         pull = kernel @ x / kernel.sum()
         speed = pull - (pull @ x[i]) * x[i]
         total += w[i] * kernel.sum() * speed @ speed
-    assert dissipation(snapshot(mu, SA(beta))) == pytest.approx(total, rel=1e-12)
+    assert read(dissipation, mu, SA(beta)) == pytest.approx(total, rel=1e-12)
 
 
 def test_metastability_clock_is_slower_by_e_to_beta(weighted, snapshot):
     mu = weighted()
-    fast = dissipation(snapshot(mu, USA(3.0)))
-    slow = dissipation(snapshot(mu, USA(3.0, "metastability")))
+    fast = read(dissipation, mu, USA(3.0))
+    slow = read(dissipation, mu, USA(3.0, "metastability"))
     assert fast == pytest.approx(np.exp(3.0) * float(slow), rel=1e-12)
 
 
 def test_no_values_and_no_temperature_move_nothing(weighted, snapshot):
     mu = weighted()
-    assert dissipation(snapshot(mu, SA(2.0, Weights(V=0.0)))) == 0.0
+    assert read(dissipation, mu, SA(2.0, Weights(V=0.0))) == 0.0
     still = Dynamics(None, Attention(None, 0.0, Unnormalised("kinetic")))
-    assert dissipation(snapshot(mu, still)) == 0.0
+    assert read(dissipation, mu, still) == 0.0
 
 
 def test_compiled_over_samples_and_beta(weighted, snapshot):
@@ -115,7 +115,7 @@ def test_compiled_over_samples_and_beta(weighted, snapshot):
 
     compiled = jax.jit(jax.vmap(value))(mu.points, betas)
     each = [
-        float(dissipation(snapshot(mu.at(mu.points[k]), SA(float(betas[k]))))) for k in range(3)
+        float(read(dissipation, mu.at(mu.points[k]), SA(float(betas[k])))) for k in range(3)
     ]
     np.testing.assert_allclose(compiled, each, rtol=1e-12)
 
@@ -136,16 +136,16 @@ def test_compiled_over_samples_and_beta(weighted, snapshot):
 )
 def test_models_without_an_identity_are_refused(model, word, weighted, snapshot):
     with pytest.raises(InputError, match=word):
-        dissipation(snapshot(weighted(), model))
+        read(dissipation, weighted(), model)
     with pytest.raises(InputError, match="use energy_rate"):
         jax.jit(lambda x: dissipation(snapshot(weighted().at(x), model)))(weighted().points)
 
 
 def test_model_without_attention_is_refused(weighted, snapshot):
     with pytest.raises(InputError, match="attention"):
-        dissipation(snapshot(weighted(), Dynamics(Sphere(4), Drift(1.0))))
+        read(dissipation, weighted(), Dynamics(Sphere(4), Drift(1.0)))
     with pytest.raises(InputError, match="Hardmax"):
-        dissipation(snapshot(weighted(), HardmaxFlow()))
+        read(dissipation, weighted(), HardmaxFlow())
 
 
 UNTIED = {
@@ -159,6 +159,6 @@ UNTIED = {
 def test_untied_values_are_refused_or_nan_when_compiled(name, weighted, snapshot):
     mu, model = weighted(), SA(1.0, UNTIED[name])
     with pytest.raises(InputError, match="V = c Q"):
-        dissipation(snapshot(mu, model))
+        read(dissipation, mu, model)
     compiled = jax.jit(lambda m: dissipation(Snapshot(jnp.zeros(()), mu, m, Dense())))(model)
     assert np.isnan(compiled)

@@ -46,13 +46,13 @@ def layers(points, count, alpha=0.5, model=None):
 def test_an_emerging_leader(snapshot):
     """H4: tokens 0 and 2 lead at first, token 1 from the first layer on, where it stops."""
     mu, path = layers(EMERGING, 80)
-    first = np.flatnonzero(leader_mask(snapshot(mu.at(path[0]), HardmaxFlow())))
+    first = np.flatnonzero(read(leader_mask, mu.at(path[0]), HardmaxFlow()))
     np.testing.assert_array_equal(first, [0, 2])
-    assert leaders(snapshot(mu.at(path[0]), HardmaxFlow())) == 2
-    counts = [int(leaders(snapshot(mu.at(z), HardmaxFlow()))) for z in path[1:]]
+    assert read(leaders, mu.at(path[0]), HardmaxFlow()) == 2
+    counts = [int(read(leaders, mu.at(z), HardmaxFlow())) for z in path[1:]]
     assert counts == [3] * 80
     np.testing.assert_allclose(path[30][1], [-0.0556, 0.1389], atol=1e-4)
-    second = np.flatnonzero(leader_mask(snapshot(mu.at(path[1]), HardmaxFlow())))
+    second = np.flatnonzero(read(leader_mask, mu.at(path[1]), HardmaxFlow()))
     np.testing.assert_array_equal(second, [0, 1, 2])
 
 
@@ -78,10 +78,10 @@ def test_the_score_matrix_decides(snapshot):
     L = np.array([[2.0, 0.0], [-1.7, 0.4]])
     z = np.random.default_rng(4).normal(size=(14, 2))
     model = HardmaxFlow(Weights(B=L @ L.T))
-    mask = leader_mask(snapshot(Measure(Euclidean(2), z), model))
+    mask = read(leader_mask, Measure(Euclidean(2), z), model)
     plain = HardmaxFlow()
-    np.testing.assert_array_equal(mask, leader_mask(snapshot(Measure(Euclidean(2), z @ L), plain)))
-    assert np.any(mask != leader_mask(snapshot(Measure(Euclidean(2), z), plain)))
+    np.testing.assert_array_equal(mask, read(leader_mask, Measure(Euclidean(2), z @ L), plain))
+    assert np.any(mask != read(leader_mask, Measure(Euclidean(2), z), plain))
 
 
 def test_tokens_on_one_ellipsoid_all_lead(snapshot):
@@ -89,7 +89,7 @@ def test_tokens_on_one_ellipsoid_all_lead(snapshot):
     A = np.array([[2.0, 0.5], [0.5, 1.0]])
     z = np.random.default_rng(0).normal(size=(9, 2))
     z /= np.sqrt(np.einsum("nd,de,ne->n", z, A, z))[:, None]
-    assert leaders(snapshot(Measure(Euclidean(2), z), HardmaxFlow(Weights(B=A)))) == 9
+    assert read(leaders, Measure(Euclidean(2), z), HardmaxFlow(Weights(B=A))) == 9
 
 
 def test_coincident_leaders_are_one_location_and_the_origin_follows(snapshot):
@@ -115,4 +115,4 @@ def test_persistence_over_random_runs(snapshot):
 def test_several_heads_are_refused(snapshot):
     mu = Measure(Euclidean(2), np.eye(2))
     with pytest.raises(InputError, match="single head"):
-        leaders(snapshot(mu, SA(1.0, Weights(B=np.stack([np.eye(2)] * 2)))))
+        read(leaders, mu, SA(1.0, Weights(B=np.stack([np.eye(2)] * 2))))

@@ -1,0 +1,40 @@
+# Everything a newcomer needs: `make demo` and `make test`. Python 3.11, pip and make are assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-all lint format bench docs clean
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/tokenflock run --example sphere --out runs/demo --overwrite
+
+test: $(STAMP) lint
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+test-all: $(STAMP) lint
+	$(BIN)/python -m pytest -n 2
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/clock.py
+
+docs: $(STAMP)
+	$(BIN)/python docs/make_figures.py
+
+clean:
+	rm -rf $(VENV) runs build dist .pytest_cache .ruff_cache .hypothesis
