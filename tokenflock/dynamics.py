@@ -11,7 +11,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .errors import InputError, require
@@ -19,6 +18,7 @@ from .measure import Measure
 from .noise import Noise
 from .normalisation import MixLN, Normalisation, PostLN
 from .reduce import Dense, Reduction
+from .runtime import ArrayLike
 from .space import Euclidean, Space, Sphere
 from .terms import Attention, Sum, Term
 from .weights import Schedule, Weights

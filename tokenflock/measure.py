@@ -12,11 +12,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .errors import require
-from .runtime import is_traced
+from .runtime import ArrayLike, is_traced
 from .space import Euclidean, Space, Sphere, normalise
 
 ON_SPHERE_TOLERANCE = 1e-6
@@ -184,7 +183,11 @@ def cap(
     uniform law restricted to it.
     """
     require(0 < radius <= np.pi, f"radius must lie in (0, pi], got {radius}")
-    axis = jnp.eye(space.d)[0] if centre is None else normalise(jnp.asarray(centre, dtype=float))
+    default = jnp.zeros(space.d).at[0].set(1.0)
+    axis = default if centre is None else normalise(jnp.asarray(centre, dtype=float))
+    require(
+        axis.shape == (space.d,), f"centre must have shape ({space.d},) on {space}, got {axis.shape}"
+    )
     return Measure(space, _around(jr.key(seed), space, axis, radius, _shape(n, samples)))
 
 

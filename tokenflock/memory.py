@@ -3,56 +3,113 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jax
+
 from .dynamics import Dynamics
-from .errors import InputError
+from .errors import InputError, require
 from .measure import Measure
 from .reduce import Dense, Reduction
+from .terms import Attention
 
 if TYPE_CHECKING:
     from .integrate.save import Save
 
 SHARE = 0.8
 LIMIT_VARIABLE = "TOKENFLOCK_MEMORY_GIB"
+GIB = 2.0**30
+# The limit of a container (cgroup v2), which the machine's own count of pages does not know.
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def available_bytes() -> float:
-    """Memory that may be used: $TOKENFLOCK_MEMORY_GIB, or 80 % of what the machine has."""
+    """Memory that may be used: $TOKENFLOCK_MEMORY_GIB, or 80 % of machine, container and device."""
     given = os.environ.get(LIMIT_VARIABLE)
     if given:
-        return float(given) * 2**30
+        return _stated(given)
+    return SHARE * min(_machine_bytes(), _container_bytes(), _device_bytes())
+
+
+def _stated(text: str) -> float:
     try:
-        return SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        size = float(text)
+    except ValueError:
+        size = float("nan")
+    require(
+        size > 0, f"{LIMIT_VARIABLE} must be a positive number of GiB, for example 16; got {text!r}"
+    )
+    return size * GIB
+
+
+def _machine_bytes() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (ValueError, OSError, AttributeError):
         return float("inf")
 
 
+def _container_bytes() -> float:
+    try:
+        return float(CONTAINER_LIMIT.read_text())
+    except (OSError, ValueError):
+        return float("inf")
+
+
+def _device_bytes() -> float:
+    """Memory of an accelerator; a CPU reports none."""
+    return float((jax.devices()[0].memory_stats() or {}).get("bytes_limit", float("inf")))
+
+
+def require_bytes(size: float, what: str, advice: str) -> None:
+    """Refuse `what` if it needs more than there is."""
+    limit = available_bytes()
+    if size > limit:
+        raise InputError(f"{what} need about {_gib(size)}, the limit is {_gib(limit)}; {advice}")
+
+
 def check_memory(
-    model: Dynamics, x0: Measure, reduction: Reduction, saves: int, save: Save
+    model: Dynamics,
+    x0: Measure,
+    reduction: Reduction,
+    saves: int,
+    save: Save,
+    implicit: bool = False,
 ) -> None:
     """Estimate the largest temporary and the stored states; say what to change if they do not fit."""
-    attentions = model.attentions()
+    attentions = _attentions(model)
     heads = max((part.weights.head_count() for part in attentions), default=1)
-    betas = max((part.beta.size for part in attentions), default=1)
-    samples = betas
+    samples = max((part.beta.size for part in attentions), default=1)
     for size in x0.batch_shape:
         samples *= size
-    limit = available_bytes()
-    temporary = reduction.peak_bytes(x0.n, heads, samples) if attentions else 0
-    if temporary > limit:
-        advice = "use reduction=Tiled()" if isinstance(reduction, Dense) else "use fewer samples"
-        raise InputError(
-            f"the sums over n={x0.n} tokens ({samples} samples, {heads} heads) need about "
-            f"{_gib(temporary)} with {type(reduction).__name__}, the limit is {_gib(limit)}; {advice}"
+    if attentions:
+        dense = isinstance(reduction, Dense)
+        require_bytes(
+            reduction.peak_bytes(x0.n, heads, samples),
+            f"the sums over n={x0.n} tokens ({samples} samples, {heads} heads) with "
+            f"{type(reduction).__name__}",
+            "use reduction=Tiled() (in a spec: reduction = 'tiled')" if dense else "use fewer samples",
         )
-    stored = 8 * samples * saves * x0.n * x0.d if save.states else 0
-    if stored > limit:
-        raise InputError(
-            f"storing {saves} states needs about {_gib(stored)}, the limit is {_gib(limit)}; "
-            "save less often or only observables (states=False)"
+    if implicit:
+        require_bytes(
+            16.0 * samples * (x0.n * x0.d) ** 2,
+            f"the Jacobians of an implicit solver (n={x0.n}, d={x0.d}, {samples} samples)",
+            "use the default method, with a merge radius if tight clusters make it slow",
         )
+    if save.states:
+        require_bytes(
+            8.0 * samples * saves * x0.n * x0.d,
+            f"{saves} stored states",
+            "save less often or only observables (states=False)",
+        )
+
+
+def _attentions(model: Dynamics) -> list[Attention]:
+    """Every attention that is evaluated, that of a common noise included."""
+    hidden = getattr(model.noise, "attention", None)
+    return model.attentions() + ([] if hidden is None else [hidden])
 
 
 def _gib(size: float) -> str:
-    return f"{size / 2**30:.3g} GiB"
+    return f"{size / GIB:.3g} GiB"

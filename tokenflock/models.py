@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from jax.typing import ArrayLike
-
 from .dynamics import Dynamics, Rescaled
 from .kinds import L2 as l2_kind
 from .kinds import (
@@ -21,6 +19,7 @@ from .kinds import (
 from .masks import ALiBi, Causal, Mask
 from .noise import Brownian, CommonNoise, Noise
 from .normalisation import Normalisation
+from .runtime import ArrayLike
 from .terms import Attention, Drift, Term
 from .weights import Schedule, Weights
 

@@ -11,13 +11,12 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .errors import require
 from .measure import Measure
 from .reduce import Reduction
-from .runtime import is_traced
+from .runtime import ArrayLike, is_traced
 from .terms import Attention
 
 

@@ -21,11 +21,10 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .errors import require
-from .runtime import is_traced
+from .runtime import ArrayLike, is_traced
 from .space import normalise
 
 Radii = Float[Array, " n"]

@@ -6,11 +6,16 @@ Imported by every module that uses JAX, before the first array is made.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.typing
 import platformdirs
 
+# What a user may write for numbers: an array, a number, or nested lists of them.
+ArrayLike = jax.typing.ArrayLike | Sequence[Any]
 CACHE_VARIABLE = "TOKENFLOCK_CACHE"
 
 

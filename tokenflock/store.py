@@ -1,8 +1,13 @@
-"""Trajectories on disk: Zarr v3 through xarray, written beside and moved into place when complete."""
+"""Trajectories on disk: Zarr v3 through xarray, written beside and moved into place when complete.
+
+A store holds every array with its axes, and as attributes everything that made them: model, numerics,
+versions, health and, for a run from a file, the spec. A checksum of each array is kept beside them,
+since Zarr reads a missing chunk as fill values without a word.
+"""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import shutil
 import tempfile
@@ -16,21 +21,22 @@ from .trajectory import Trajectory
 
 STORE = "trajectory.zarr"
 SEGMENTS = "segments"
-# Attributes that are nested data; Zarr keeps JSON, but strict JSON has no NaN or infinity.
+# The tokens at t = 0, so that a run killed before its first finished part opens too.
+INITIAL = "initial.zarr"
+SCRATCH = ".writing-"
 FORMAT = "tokenflock-trajectory-1"
+OWN_KEYS = ("format", "checksums")
 
 
 def write(run: Trajectory, path: Path, overwrite: bool = False) -> Path:
-    """Write a trajectory as one Zarr v3 store at `path`."""
-    if path.exists() and not overwrite:
-        raise StoreError(f"{path} exists; choose another name or pass overwrite=True")
-    dataset = run.dataset.copy()
-    dataset.attrs = {"format": FORMAT, "attributes": json.dumps(_plain(run.attributes))}
+    """Write a trajectory as one Zarr v3 store at `path`; it appears only when it is complete."""
     try:
+        if path.exists() and not overwrite:
+            raise StoreError(f"{path} exists; choose another name or pass overwrite=True")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as scratch:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as scratch:
             fresh = Path(scratch) / "store.zarr"
-            dataset.to_zarr(fresh, zarr_format=3, consolidated=False)
+            _labelled(run).to_zarr(fresh, zarr_format=3, consolidated=False)
             _flush(fresh)
             if path.exists():
                 os.replace(path, Path(scratch) / "replaced")
@@ -41,6 +47,26 @@ def write(run: Trajectory, path: Path, overwrite: bool = False) -> Path:
             "enough free space"
         ) from error
     return path
+
+
+def _labelled(run: Trajectory) -> Any:
+    """The dataset to write: attributes as strict JSON, and a checksum of every array."""
+    dataset = run.dataset.copy()
+    for name in dataset.variables:
+        dataset[name].attrs = _plain(dataset[name].attrs)
+    dataset.attrs = {
+        "format": FORMAT,
+        "checksums": {str(name): _checksum(v.values) for name, v in dataset.variables.items()},
+        **_plain(run.attributes),
+    }
+    return dataset
+
+
+def _checksum(array: np.ndarray) -> str:
+    content = np.ascontiguousarray(array)
+    digest = hashlib.blake2b(f"{content.dtype.str}{content.shape}".encode(), digest_size=8)
+    digest.update(content.tobytes())
+    return digest.hexdigest()
 
 
 def _flush(folder: Path) -> None:
@@ -55,11 +81,13 @@ def _flush(folder: Path) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Nested attributes as strict JSON."""
+    """Nested attributes as strict JSON, which has neither NaN nor infinity."""
     if isinstance(value, dict):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
     if isinstance(value, np.generic):
         return _plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
@@ -67,56 +95,114 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _restored(value: Any) -> Any:
+    """The inverse of `_plain`, but for tuples, which come back as lists."""
+    if isinstance(value, dict):
+        if set(value) == {"number"}:
+            return float(value["number"])
+        return {name: _restored(entry) for name, entry in value.items()}
+    return [_restored(entry) for entry in value] if isinstance(value, list) else value
+
+
 def read(path: str | Path) -> Trajectory:
     """Open a store written by `write`, a run folder, or what an interrupted run left behind."""
     folder = Path(path)
-    if not folder.exists():
+    try:
+        found = folder.exists()
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot open {str(folder)!r}: {error}") from error
+    if not found:
         raise StoreError(f"{folder} does not exist")
     if (folder / STORE).exists():
-        return _read_store(folder / STORE)
+        return read_store(folder / STORE)
     if (folder / SEGMENTS).exists():
         return _read_segments(folder)
-    return _read_store(folder)
+    return read_store(folder)
 
 
-def _read_store(path: Path) -> Trajectory:
+def read_store(path: Path) -> Trajectory:
+    """One Zarr store, checked against its checksums."""
     import xarray as xr
 
     try:
-        with xr.open_zarr(path, consolidated=False, chunks=None) as lazy:
+        with xr.open_zarr(
+            path, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
+        ) as lazy:
             dataset = lazy.load()
-        attributes = json.loads(dataset.attrs["attributes"])
+        _check(dataset)
+        return _from_dataset(dataset)
     except Exception as error:
+        reason = str(error).strip().split("\n")[0][:200]
         raise StoreError(
-            f"{path} is not a readable tokenflock store ({type(error).__name__}: {error}); it may be "
-            "truncated or of another kind. Run again, or continue the run with --resume"
+            f"{path} is not a readable tokenflock store ({type(error).__name__}: {reason}); it may be "
+            "damaged or of another kind. Run it again, or take it from a copy"
         ) from error
-    return _from_dataset(dataset, attributes)
 
 
-def _from_dataset(dataset: Any, attributes: dict[str, Any]) -> Trajectory:
+def _check(dataset: Any) -> None:
+    if dataset.attrs.get("format") != FORMAT:
+        raise ValueError(f"its format is {dataset.attrs.get('format')!r}, not {FORMAT!r}")
+    stated = dataset.attrs["checksums"]
+    found = {str(name): _checksum(v.values) for name, v in dataset.variables.items()}
+    wrong = sorted(name for name in stated.keys() | found.keys() if stated.get(name) != found.get(name))
+    if wrong:
+        raise ValueError(f"data missing or changed in {', '.join(wrong)}")
+
+
+def _from_dataset(dataset: Any) -> Trajectory:
     names = [str(name) for name in dataset.data_vars]
+    attributes = {name: _restored(v) for name, v in dataset.attrs.items() if name not in OWN_KEYS}
     return Trajectory(
         arrays={name: dataset[name].values for name in names},
         axes={name: tuple(str(dim) for dim in dataset[name].dims) for name in names},
         coords={str(name): dataset[name].values for name in dataset.coords},
         attributes=attributes,
-        details={name: dict(dataset[name].attrs) for name in names},
+        details={name: _restored(dict(dataset[name].attrs)) for name in names},
     )
 
 
+def segment_range(path: Path) -> tuple[int, int]:
+    """First and last part in a store of finished parts."""
+    first, last = path.stem.split("-")
+    return int(first), int(last)
+
+
 def segment_paths(folder: Path) -> list[Path]:
-    """Complete segments of an unfinished run, in order."""
-    return sorted((folder / SEGMENTS).glob("[0-9]*.zarr"))
+    """Stores of finished parts of an unfinished run, in order, up to the first gap."""
+    found: list[Path] = []
+    for path in sorted((folder / SEGMENTS).glob("[0-9]*-[0-9]*.zarr")):
+        if segment_range(path)[0] != (segment_range(found[-1])[1] + 1 if found else 0):
+            break
+        found.append(path)
+    return found
 
 
 def _read_segments(folder: Path) -> Trajectory:
     from .integrate.assemble import join_stored
 
-    paths = segment_paths(folder)
-    if not paths:
-        raise StoreError(f"{folder} holds no finished part of a run; run it again with --resume")
-    return join_stored([_read_store(path) for path in paths])
+    paths = segment_paths(folder) or [folder / SEGMENTS / INITIAL]
+    pieces = [read_store(path) for path in paths]
+    run = join_stored(pieces)
+    run.attributes = {
+        **run.attributes,
+        "outcome": "interrupted",
+        "advice": f"the run was interrupted at t={run.reached:g}; continue it with tokenflock run "
+        f"--resume --out {folder}",
+        "health": _total_health([piece.health for piece in pieces]),
+    }
+    return run
+
+
+def _total_health(reports: list[dict[str, Any]]) -> dict[str, Any]:
+    """Counts add up; of everything else the worst counts."""
+    total = dict(reports[-1])
+    for name in total:
+        values = [report[name] for report in reports if name in report]
+        if name == "finite":
+            total[name] = all(values)
+        elif all(isinstance(value, (int, float)) for value in values):
+            total[name] = sum(values) if name.endswith("steps") else max(values)
+    return total
 
 
 def remove_segments(folder: Path) -> None:

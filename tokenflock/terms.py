@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jax.scipy.stats import norm
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .errors import InputError, require
@@ -22,7 +21,7 @@ from .kinds import Kind, Softmax
 from .masks import Full, Mask
 from .measure import Measure
 from .reduce import Dense, Problem, Reduction
-from .runtime import is_traced
+from .runtime import ArrayLike, is_traced
 from .weights import Schedule, Weights, check_dimension
 
 

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from . import runtime as runtime
 from .errors import InputError, require
+from .runtime import ArrayLike
 
 
 class Schedule(eqx.Module):
@@ -40,8 +40,8 @@ class Schedule(eqx.Module):
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the matrices that are not the identity, for checks against d."""
-        weights = jax.eval_shape(lambda: self.at(0.0))
-        return {name: leaf.shape for name, leaf in weights.matrices().items()}
+        matrices = jax.eval_shape(lambda: self.at(0.0).matrices())
+        return {name: leaf.shape for name, leaf in matrices.items()}
 
     def head_count(self) -> int:
         """Number of heads H."""

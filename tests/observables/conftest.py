@@ -1,5 +1,7 @@
-"""Asymmetric weighted tokens, and a way to evaluate an observable on them."""
+"""Asymmetric weighted tokens, and compiled ways to evaluate an observable on them."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,16 +13,51 @@ from tokenflock.reduce import Dense
 from tokenflock.space import Euclidean, Sphere
 
 
+def make_snapshot(measure, model=None, t=0.0, reduction=None):
+    model = SA(1.0) if model is None else model
+    return Snapshot(jnp.asarray(t), measure, model, reduction or Dense())
+
+
+# Model, measure and target are traced here, as inside a solve.
+@eqx.filter_jit
+def evaluate(observable, snapshot):
+    return observable(snapshot)
+
+
+@eqx.filter_jit
+def evaluate_batch(observable, snapshot):
+    def value(x):
+        return observable(eqx.tree_at(lambda s: s.measure.points, snapshot, x))
+
+    for _ in snapshot.measure.batch_shape:
+        value = jax.vmap(value)
+    return value(snapshot.measure.points)
+
+
 @pytest.fixture
 def snapshot():
     """snapshot(measure, model, t, reduction): what an observable is given."""
+    return make_snapshot
 
-    def make(measure, model=None, t=0.0, reduction=None):
-        return Snapshot(
-            jnp.asarray(t), measure, SA(1.0) if model is None else model, reduction or Dense()
-        )
 
-    return make
+@pytest.fixture
+def read():
+    """read(observable, measure, model, t, reduction): its value, compiled."""
+
+    def value(observable, measure, *args, **kwargs):
+        return np.asarray(evaluate(observable, make_snapshot(measure, *args, **kwargs)))[()]
+
+    return value
+
+
+@pytest.fixture
+def read_batch():
+    """The same for tokens with sample axes: one program, vectorised over them."""
+
+    def value(observable, measure, *args, **kwargs):
+        return np.asarray(evaluate_batch(observable, make_snapshot(measure, *args, **kwargs)))
+
+    return value
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Rényi and strong centres: loops, geometry, and their expected numbers (K4.4)."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -25,18 +24,17 @@ def by_loops(distance, delta):
 
 
 @pytest.mark.parametrize("delta", [0.2, 0.7, 2.5])
-def test_masks_on_the_sphere(delta, weighted, snapshot):
+def test_masks_on_the_sphere(delta, weighted, read):
     mu = weighted(d=3, n=40)
     gram = np.clip(np.asarray(mu.points @ mu.points.T), -1, 1)
     renyi, strong = by_loops(np.arccos(gram), delta)
-    s = snapshot(mu)
-    np.testing.assert_array_equal(renyi_centre_mask(delta)(s), renyi)
-    np.testing.assert_array_equal(strong_centre_mask(delta)(s), strong)
-    assert renyi_centres(delta)(s) == sum(renyi)
-    assert strong_centres(delta)(s) == sum(strong)
+    np.testing.assert_array_equal(read(renyi_centre_mask(delta), mu), renyi)
+    np.testing.assert_array_equal(read(strong_centre_mask(delta), mu), strong)
+    assert read(renyi_centres(delta), mu) == sum(renyi)
+    assert read(strong_centres(delta), mu) == sum(strong)
 
 
-def test_masks_in_euclidean_space(cloud, snapshot):
+def test_masks_in_euclidean_space(cloud, read):
     mu = cloud(d=2, n=30)
     x = np.asarray(mu.points)
     renyi, strong = by_loops(np.linalg.norm(x[:, None] - x[None], axis=-1), 0.9)
@@ -45,16 +43,16 @@ def test_masks_in_euclidean_space(cloud, snapshot):
     np.testing.assert_array_equal(read(strong_centre_mask(0.9), mu), strong)
 
 
-def test_the_two_definitions_differ_and_depend_on_order(snapshot):
+def test_the_two_definitions_differ_and_depend_on_order(read):
     """0, 0.6, 1.2 at distance 1: the third is far from the first, a centre, but near the second."""
-    s = snapshot(from_angles([0.0, 0.6, 1.2]))
-    assert renyi_centres(1.0)(s) == 2
-    assert strong_centres(1.0)(s) == 1
-    back = snapshot(from_angles([0.6, 0.0, 1.2]))
-    assert renyi_centres(1.0)(back) == 1
+    forth = from_angles([0.0, 0.6, 1.2])
+    assert read(renyi_centres(1.0), forth) == 2
+    assert read(strong_centres(1.0), forth) == 1
+    back = from_angles([0.6, 0.0, 1.2])
+    assert read(renyi_centres(1.0), back) == 1
 
 
-def test_order_and_distance_are_checked(weighted, snapshot):
+def test_order_and_distance_are_checked(weighted, read):
     mu = weighted()
     unordered = Measure(mu.space, mu.points, ordered=False)
     for observable in (renyi_centres(0.1), strong_centre_mask(0.1)):
@@ -66,12 +64,6 @@ def test_order_and_distance_are_checked(weighted, snapshot):
         read(strong_centres(3.5), mu)
 
 
-def counts(observable, n, d, runs, seed, snapshot):
-    tokens = uniform(Sphere(d), n, seed, samples=runs)
-    each = jax.jit(jax.vmap(lambda x: observable(snapshot(tokens.at(x)))))(tokens.points)
-    return np.asarray(each, dtype=float)
-
-
 def expected_strong(mass, n):
     """Token k+1 is a strong centre with probability (1-m)^k."""
     return (1 - (1 - mass) ** n) / mass
@@ -80,26 +72,26 @@ def expected_strong(mass, n):
 @pytest.mark.parametrize(
     ("d", "delta", "n"), [(2, 0.3, 60), (2, 0.3, 12), (3, 0.5, 80)], ids=["circle", "few", "S2"]
 )
-def test_expected_number_of_strong_centres(d, delta, n, snapshot):
+def test_expected_number_of_strong_centres(d, delta, n, read_batch):
     """2411.04990, lemma C.1, for finite n: m = delta/pi on the circle, sin^2(delta/2) on S^2."""
     mass = delta / np.pi if d == 2 else np.sin(delta / 2) ** 2
-    found = counts(strong_centres(delta), n, d, 600, 1, snapshot)
+    found = read_batch(strong_centres(delta), uniform(Sphere(d), n, seed=1, samples=600))
     error = found.std() / np.sqrt(found.size)
     assert abs(found.mean() - expected_strong(mass, n)) < 3.5 * error
     assert error < 0.02 * found.mean()
 
 
-def test_renyi_parking_constant(snapshot):
+def test_renyi_parking_constant(read_batch):
     """Many tokens saturate the circle at 0.7475979 * 2 pi/delta centres, up to a few per mille."""
-    found = counts(renyi_centres(0.4), 600, 2, 200, 2, snapshot)
+    found = read_batch(renyi_centres(0.4), uniform(Sphere(2), 600, seed=2, samples=200))
     assert found.mean() == pytest.approx(0.7475979 * 2 * np.pi / 0.4, rel=0.015)
 
 
 @pytest.mark.slow
-def test_centres_at_the_size_of_the_paper(snapshot):
+def test_centres_at_the_size_of_the_paper(read_batch):
     """K4.4: delta = 0.1; 31.42 strong centres of 600 tokens, 46.97 Rényi centres of 6000."""
-    strong = counts(strong_centres(0.1), 600, 2, 400, 3, snapshot)
+    strong = read_batch(strong_centres(0.1), uniform(Sphere(2), 600, seed=3, samples=400))
     error = strong.std() / np.sqrt(strong.size)
     assert abs(strong.mean() - expected_strong(0.1 / np.pi, 600)) < 3 * error
-    renyi = counts(renyi_centres(0.1), 6000, 2, 60, 4, snapshot)
+    renyi = read_batch(renyi_centres(0.1), uniform(Sphere(2), 6000, seed=4, samples=60))
     assert renyi.mean() == pytest.approx(46.97, abs=0.4)

@@ -56,30 +56,29 @@ GRADIENT_FLOWS = {
 
 
 @pytest.mark.parametrize("name", GRADIENT_FLOWS)
-def test_identity_is_the_derivative_of_the_energy(name, weighted, snapshot):
+def test_identity_is_the_derivative_of_the_energy(name, weighted, read):
     model, mu = GRADIENT_FLOWS[name], weighted()
-    value = float(read(dissipation, mu, model))
-    assert value == pytest.approx(float(read(energy_rate, mu, model)), rel=1e-10)
+    value = read(dissipation, mu, model)
+    assert value == pytest.approx(read(energy_rate, mu, model), rel=1e-10)
     h = 1e-5
     step = h * model.field(0.0, mu.points, mu)
     ahead, behind = (
-        float(read(energy, mu.at(mu.space.retract(mu.points + sign * step)), model))
-        for sign in (1, -1)
+        read(energy, mu.at(mu.space.retract(mu.points + sign * step)), model) for sign in (1, -1)
     )
     assert value == pytest.approx((ahead - behind) / (2 * h), rel=1e-6)
     attracts = "repulsive" not in name and "V = -" not in name
     assert value > 0 if attracts else value < 0
 
 
-def test_identity_in_euclidean_space(cloud, snapshot):
+def test_identity_in_euclidean_space(cloud, read):
     mu = cloud(d=2, n=6)
     mu = mu.at(0.3 * mu.points)
     model = Dynamics(Euclidean(2), Attention(None, 0.8))
-    s = snapshot(mu, model)
-    assert dissipation(s) == pytest.approx(energy_rate(s), rel=1e-11)
+    rate = read(energy_rate, mu, model)
+    assert read(dissipation, mu, model) == pytest.approx(rate, rel=1e-11)
 
 
-def test_softmax_identity_by_hand(weighted, snapshot):
+def test_softmax_identity_by_hand(weighted, read):
     """Eq. (3.6) with Zbar_i = sum_k w_k e^{beta <x_i, x_k>}, loops in numpy."""
     mu, beta = weighted(n=7), 2.0
     x, w = np.asarray(mu.points), np.asarray(mu.weights)
@@ -92,21 +91,21 @@ def test_softmax_identity_by_hand(weighted, snapshot):
     assert read(dissipation, mu, SA(beta)) == pytest.approx(total, rel=1e-12)
 
 
-def test_metastability_clock_is_slower_by_e_to_beta(weighted, snapshot):
+def test_metastability_clock_is_slower_by_e_to_beta(weighted, read):
     mu = weighted()
     fast = read(dissipation, mu, USA(3.0))
     slow = read(dissipation, mu, USA(3.0, "metastability"))
     assert fast == pytest.approx(np.exp(3.0) * float(slow), rel=1e-12)
 
 
-def test_no_values_and_no_temperature_move_nothing(weighted, snapshot):
+def test_no_values_and_no_temperature_move_nothing(weighted, read):
     mu = weighted()
     assert read(dissipation, mu, SA(2.0, Weights(V=0.0))) == 0.0
     still = Dynamics(None, Attention(None, 0.0, Unnormalised("kinetic")))
     assert read(dissipation, mu, still) == 0.0
 
 
-def test_compiled_over_samples_and_beta(weighted, snapshot):
+def test_compiled_over_samples_and_beta(weighted, read):
     mu = weighted(samples=3)
     betas = jnp.array([0.5, 1.0, 4.0])
 
@@ -114,9 +113,7 @@ def test_compiled_over_samples_and_beta(weighted, snapshot):
         return dissipation(Snapshot(jnp.zeros(()), mu.at(x), SA(beta), Dense()))
 
     compiled = jax.jit(jax.vmap(value))(mu.points, betas)
-    each = [
-        float(read(dissipation, mu.at(mu.points[k]), SA(float(betas[k])))) for k in range(3)
-    ]
+    each = [read(dissipation, mu.at(mu.points[k]), SA(float(betas[k]))) for k in range(3)]
     np.testing.assert_allclose(compiled, each, rtol=1e-12)
 
 
@@ -134,14 +131,12 @@ def test_compiled_over_samples_and_beta(weighted, snapshot):
         (RescaledSA(1.0), "frame"),
     ],
 )
-def test_models_without_an_identity_are_refused(model, word, weighted, snapshot):
-    with pytest.raises(InputError, match=word):
+def test_models_without_an_identity_are_refused(model, word, weighted, read):
+    with pytest.raises(InputError, match=f"{word}.*; use energy_rate"):
         read(dissipation, weighted(), model)
-    with pytest.raises(InputError, match="use energy_rate"):
-        jax.jit(lambda x: dissipation(snapshot(weighted().at(x), model)))(weighted().points)
 
 
-def test_model_without_attention_is_refused(weighted, snapshot):
+def test_model_without_attention_is_refused(weighted, read):
     with pytest.raises(InputError, match="attention"):
         read(dissipation, weighted(), Dynamics(Sphere(4), Drift(1.0)))
     with pytest.raises(InputError, match="Hardmax"):
@@ -156,9 +151,8 @@ UNTIED = {
 
 
 @pytest.mark.parametrize("name", UNTIED)
-def test_untied_values_are_refused_or_nan_when_compiled(name, weighted, snapshot):
+def test_untied_values_are_refused_or_nan_when_compiled(name, weighted, snapshot, read):
     mu, model = weighted(), SA(1.0, UNTIED[name])
     with pytest.raises(InputError, match="V = c Q"):
-        read(dissipation, mu, model)
-    compiled = jax.jit(lambda m: dissipation(Snapshot(jnp.zeros(()), mu, m, Dense())))(model)
-    assert np.isnan(compiled)
+        dissipation(snapshot(mu, model))
+    assert np.isnan(read(dissipation, mu, model))

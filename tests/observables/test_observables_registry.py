@@ -10,7 +10,7 @@ from tokenflock.dynamics import Dynamics
 from tokenflock.errors import InputError
 from tokenflock.measure import Measure
 from tokenflock.models import SA
-from tokenflock.observables import OBSERVABLES, Observable, Snapshot, make, sinkhorn_divergence, w2
+from tokenflock.observables import OBSERVABLES, Observable, Snapshot, make, w2
 from tokenflock.reduce import Dense
 from tokenflock.space import Euclidean, Sphere
 from tokenflock.terms import Attention
@@ -37,7 +37,7 @@ def setting(name):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3, N, 2))
     masses = np.arange(1.0, N + 1)
-    if name == "convex_hull_volume":
+    if name in ("convex_hull_volume", "leaders", "leader_mask", "mean_radius"):
         return Measure(Euclidean(2), x, masses), Dynamics(Euclidean(2), Attention(beta=1.3))
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
     return Measure(Sphere(2), x, masses), SA(1.3)
@@ -51,13 +51,15 @@ def test_batched_and_compiled_equals_one_at_a_time(name):
     def value(t, x):
         return observable(Snapshot(t, mu.at(x), model, Dense()))
 
-    times = jnp.array([0.0, 1.0])
+    times, one = jnp.array([0.0, 1.0]), jax.jit(value)
     over_samples = jax.vmap(value, in_axes=(None, 0))
     batched = jax.jit(jax.vmap(over_samples, in_axes=(0, None)))(times, mu.points)
-    single = np.stack([np.asarray(value(times[0], x)) for x in mu.points])
+    single = np.stack([np.asarray(one(times[0], x)) for x in mu.points])
     for row in batched:
         np.testing.assert_allclose(row, single, rtol=1e-11, atol=1e-13)
-    assert len(np.unique(np.round(single.reshape(3, -1).astype(float), 9), axis=0)) > 1
+    # Samples must differ, or a mixed-up axis would pass; three clouds may have as many leaders.
+    distinct = np.unique(np.round(single.reshape(3, -1).astype(float), 9), axis=0)
+    assert len(distinct) > 1 or name == "leaders"
     sizes = {"token": N, "other_token": N, "head": 1, "cluster": 3, "coordinate": 2}
     sizes |= {axis: len(values) for axis, values in observable.coords.items()}
     assert single.shape[1:] == tuple(sizes[axis] for axis in observable.axes)
@@ -83,7 +85,6 @@ def test_observables_are_arguments_of_compiled_functions():
     near, far = (w2(mu.at(mu.points[k])) for k in (0, 1))
     assert read(near) == pytest.approx(0.0, abs=1e-7)
     assert read(far) > 0.1
-    assert read(sinkhorn_divergence(one, 0.5)) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_named():

@@ -195,7 +195,11 @@ def test_cap_alpha_at_orthogonal_centres_and_smallest_angle():
     np.testing.assert_allclose(theory.cap_alpha(eps, np.pi / 2), expected, atol=1e-15)
     centres = on_circle(0.0, 2.0, 2.0 + 1e-9, 4.1)
     assert theory.smallest_angle(centres) == pytest.approx(1e-9, rel=1e-6)
-    assert theory.smallest_angle(3 * np.eye(4)) == pytest.approx(np.pi / 2)
+    assert theory.smallest_angle([[3.0, 0, 0], [0.2, 0.2, 0]]) == pytest.approx(np.pi / 4)
+    with pytest.raises(ValueError, match="k >= 2"):
+        theory.smallest_angle([[1.0, 0, 0]])
+    with pytest.raises(ValueError, match="0 <= eps <= 1"):
+        theory.cap_alpha(1.1, 1.0)
     gap = theory.separation(0.01, np.pi / 2, 32, 40.0)
     expected = 1 - 4 * 0.98 * np.sqrt(0.01 * 0.99) - 0.08 - np.log(2 * 32**2 / 0.01) / 40
     assert gap == pytest.approx(expected, rel=1e-13)

@@ -144,6 +144,15 @@ def test_log_time_at_extreme_beta():
     np.testing.assert_allclose(closed - leading, 0, atol=3 / beta[0])
 
 
+def test_gap_at_extreme_beta():
+    gap = theory.equiangular_gap([0.0, 1.0], 4, 1000.0, model="USA")
+    assert gap == pytest.approx([1, 0], abs=1e-15)
+    for model in ("SA", "USA"):
+        time = theory.equiangular_time(1e-3, 4, 500.0, model=model)
+        gamma = theory.equiangular_gamma(time, 4, 500.0, model=model)
+        assert gamma == pytest.approx(1e-3, abs=1e-12)
+
+
 def test_conventions_differ_by_the_clock_only():
     slow = theory.equiangular_time(0.8, 4, 2.5, model="USA", convention="metastability")
     fast = theory.equiangular_time(0.8, 4, 2.5, model="USA", convention="perspective")

@@ -150,6 +150,14 @@ def test_K1_17_layer_counts():
     np.testing.assert_allclose(counts, [147, 80.8, 74.18], atol=1e-9)
 
 
+def test_layer_steps_from_another_start():
+    gamma, count = -0.1, 0
+    while gamma < 0.9:
+        gamma, count = theory.layer_map(gamma, 0.3, 6, 1.5), count + 1
+    assert theory.layer_steps(0.9, 0.3, 6, 1.5, gamma0=-0.1) == count
+    assert count > theory.layer_steps(0.9, 0.3, 6, 1.5, gamma0=0.1)
+
+
 def test_layer_map_tends_to_the_flow():
     rho, eta = np.array([0.0, 0.3, 0.9]), np.array([[1e-5], [5e-6]])
     slope = (theory.layer_map(rho, eta, 12, 2.0) - rho) / eta
@@ -162,6 +170,8 @@ def test_bad_arguments_are_refused():
         theory.solve_scheme("sandwich", [1.0], 4, 1.0)
     with pytest.raises(ValueError, match="tau"):
         theory.solve_scheme("mix", [1.0], 4, 1.0)
+    with pytest.raises(ValueError, match=r"-0\.333333"):
+        theory.attention_norm(-0.4, 4, 1.0)
     with pytest.raises(ValueError, match="increasing"):
         theory.solve_scheme("post", [2.0, 1.0], 4, 1.0)
     with pytest.raises(ValueError, match="rho0 must lie in"):

@@ -22,7 +22,7 @@ from ..trajectory import Trajectory
 from .assemble import from_segment
 from .clocks import Clock, Physical
 from .core import Plan, integrate
-from .methods import Layers, Method, resolve
+from .methods import Layers, Method, Stiff, resolve
 from .outcome import ADVICE, succeeded
 from .save import Save
 from .steppers import Merge
@@ -119,7 +119,7 @@ def prepare(
     if isinstance(method, Layers):
         _check_layer_times(times, method.step)
     reduction = Dense() if reduction is None else reduction
-    check_memory(model, x0, reduction, len(times), save)
+    check_memory(model, x0, reduction, len(times), save, isinstance(method, Stiff))
     plan = Plan(
         model=model,
         numerics=numerics,

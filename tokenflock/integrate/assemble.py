@@ -37,6 +37,8 @@ def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
     else:
         times = times.reshape(-1, times.shape[-1])[0] if is_traced(times) else _all_times(times)
         arrays = {name: _not_reached(value) for name, value in arrays.items()}
+        if not is_traced(segment):
+            arrays, times = _drop_unreached(arrays, times, tuple(segment.saved), len(lead))
     if not is_traced(segment, plan.model, x0):
         arrays = _restore_counts(plan, x0, arrays)
     axes = _axes(plan, lead, arrays)
@@ -96,13 +98,24 @@ def _trim(arrays: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.
     trimmed = dict(arrays)
     for name in segment.saved:
         last = segment.final.points if name == "states" else arrays[f"final_{name}"]
-        trimmed[name] = jnp.concatenate([arrays[name][:rows], jnp.asarray(last)[None]])
+        trimmed[name] = np.concatenate([arrays[name][:rows], np.asarray(last)[None]])
     return trimmed, np.append(times[:rows], float(segment.final_time))
 
 
 def _not_reached(value: Any) -> Any:
     """NaN instead of diffrax's infinity in the rows after a sample's end."""
-    return value if is_traced(value) else jnp.where(jnp.isinf(value), jnp.nan, value)
+    return value if is_traced(value) else np.where(np.isinf(value), np.nan, value)
+
+
+def _drop_unreached(
+    arrays: dict[str, Any], times: np.ndarray, saved: tuple[str, ...], axis: int
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Leave out the rows that no sample of a batch has reached: they have no time."""
+    reached = np.isfinite(times)
+    if np.all(reached):
+        return arrays, times
+    cut = {name: np.compress(reached, arrays[name], axis=axis) for name in saved}
+    return {**arrays, **cut}, times[reached]
 
 
 def _restore_counts(plan: Plan, x0: Measure, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +126,7 @@ def _restore_counts(plan: Plan, x0: Measure, arrays: dict[str, Any]) -> dict[str
             counted.add(thing.name)
     return {
         name: value.astype(int)
-        if name.removeprefix("final_") in counted and bool(jnp.all(jnp.isfinite(value)))
+        if name.removeprefix("final_") in counted and bool(np.all(np.isfinite(value)))
         else value
         for name, value in arrays.items()
     }
@@ -207,7 +220,7 @@ def join(plan: Plan, x0: Measure, pieces: list[Trajectory]) -> Trajectory:
 
 
 def join_stored(pieces: list[Trajectory]) -> Trajectory:
-    """Arrays of consecutive segments put together; each starts where the one before ended.
+    """Arrays of consecutive segments put together; each holds the rows after the one before.
 
     Attributes are those of the last segment: its outcome is the outcome so far.
     """
@@ -215,19 +228,14 @@ def join_stored(pieces: list[Trajectory]) -> Trajectory:
     arrays = dict(last.arrays)
     for name, dims in last.axes.items():
         if "time" in dims:
-            arrays[name] = _chain(pieces, name, dims.index("time"))
+            parts = [np.asarray(piece.arrays[name]) for piece in pieces]
+            arrays[name] = np.concatenate(parts, axis=dims.index("time"))
     for name in ("steps", "accepted_steps", "rejected_steps"):
         arrays[name] = np.sum([np.asarray(piece.arrays[name]) for piece in pieces], axis=0)
     arrays["initial_points"] = first.arrays["initial_points"]
-    times = [first.coords["time"], *(piece.coords["time"][1:] for piece in pieces[1:])]
+    times = [np.asarray(piece.coords["time"]) for piece in pieces]
     coords = {**last.coords, "time": np.concatenate(times)}
     return Trajectory(arrays, last.axes, coords, last.attributes, last.details)
-
-
-def _chain(pieces: list[Trajectory], name: str, axis: int) -> np.ndarray:
-    parts = [np.asarray(piece.arrays[name]) for piece in pieces]
-    rest = [np.delete(part, 0, axis=axis) for part in parts[1:]]
-    return np.concatenate([parts[0], *rest], axis=axis)
 
 
 def final_state(segment_arrays: dict[str, Any]) -> State:

@@ -9,10 +9,10 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from ..errors import require
+from ..runtime import ArrayLike
 
 
 class Clock(eqx.Module):

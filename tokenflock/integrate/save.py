@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jax.typing import ArrayLike
 
 from ..errors import require
 from ..observables.base import Observable
+from ..runtime import ArrayLike
 
 MOST_SAVES = 2_000_000
 

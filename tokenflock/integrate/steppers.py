@@ -16,8 +16,8 @@ from jaxtyping import Array, Float
 
 from ..dynamics import Clusters, Dynamics, State
 from ..errors import require
-from ..measure import Measure
 from ..graph import component_labels
+from ..measure import Measure
 from ..reduce import Reduction
 from .clocks import Clock
 

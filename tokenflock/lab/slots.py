@@ -5,23 +5,37 @@ Each is a pydantic model with one method, `build(d)`, that makes the value that 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from .. import masks, noise, normalisation, weights
 from ..errors import InputError, require
+from ..memory import require_bytes
 from ..terms import ACTIVATIONS, Attention, Perceptron
 
+Numbers = float | Annotated[list[float], Field(min_length=1)]
 Matrix = list[list[float]]
 Matrices = list[list[list[float]]]
+# Keys of JAX's generator are made from 64-bit integers.
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class Strict(BaseModel):
-    """No unknown keys, no silent conversions of NaN or infinity."""
+    """No unknown keys, no conversions (a string or true is not a number), no NaN or infinity."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, validate_default=True
+    )
+
+
+def rectangle(name: str, value: Any) -> np.ndarray:
+    """Nested lists as an array; ragged rows are refused."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"the rows of {name} must have equal lengths") from error
 
 
 class LawSpec(Strict):
@@ -48,7 +62,7 @@ class WeightsSpec(Strict):
     V: float | Matrix | Matrices | LawSpec | None = None
     B: Matrix | Matrices | LawSpec | None = None
     heads: int = Field(1, ge=1, le=4096)
-    seed: int = Field(0, ge=0)
+    seed: Seed = 0
     period: float | None = Field(None, gt=0)
     per: Literal["run", "sample"] = "run"
     tied: float | None = None
@@ -64,9 +78,20 @@ class WeightsSpec(Strict):
             constant = [part for part in parts if isinstance(part, weights.Weights)]
             require(len(constant) == len(parts), "pieces must be constant matrices")
             return weights.Piecewise(self.times or [], constant)
+        require(self.times is None, "times are switching times: give pieces = [...] too")
         if any(isinstance(value, LawSpec) for value in given.values()) or self.tied is not None:
             return self._random(d, given)
-        return weights.Weights(**{name: _array(name, value) for name, value in given.items()})
+        self._refuse_law_settings()
+        return weights.Weights(**{name: rectangle(name, value) for name, value in given.items()})
+
+    def _refuse_law_settings(self) -> None:
+        """What belongs to drawn matrices would otherwise be ignored in silence."""
+        for name in ("heads", "seed", "period", "per"):
+            require(
+                getattr(self, name) == type(self).model_fields[name].default,
+                f"weights.{name} belongs to matrices drawn from a law, for example "
+                "Q = {law = 'Ginibre', scale = 0.5}; here every matrix is given",
+            )
 
     def _random(self, d: int, given: dict[str, object]) -> weights.Schedule:
         laws: dict[str, weights.Law | float] = {}
@@ -77,6 +102,7 @@ class WeightsSpec(Strict):
                 laws[name] = value
             else:
                 raise InputError(f"{name} must be a law when another matrix is drawn from one")
+        require_bytes(32.0 * self.heads * d * d, "these weights", "lower heads or d")
         return weights.RandomWeights(
             d=d,
             seed=self.seed,
@@ -86,13 +112,6 @@ class WeightsSpec(Strict):
             per=self.per,
             **laws,  # pyright: ignore[reportArgumentType]
         )
-
-
-def _array(name: str, value: object) -> object:
-    try:
-        return np.asarray(value, dtype=float)
-    except ValueError as error:
-        raise InputError(f"the rows of {name} must have equal lengths") from error
 
 
 class MaskSpec(Strict):
@@ -154,7 +173,7 @@ class PerceptronSpec(Strict):
     """A random perceptron (width, seed, scale, gradient), or inner and outer matrices."""
 
     width: int = Field(16, ge=1, le=1_000_000)
-    seed: int = Field(0, ge=0)
+    seed: Seed = 0
     scale: float = 1.0
     gradient: bool = False
     activation: Literal["relu", "gelu"] = "relu"
@@ -166,9 +185,11 @@ class PerceptronSpec(Strict):
         """The term."""
         activation = ACTIVATIONS[self.activation]
         if self.inner is None and self.outer is None:
+            require(self.bias is None, "a random perceptron draws its bias; give inner and outer too")
+            require_bytes(16.0 * self.width * d, "the weights of this perceptron", "lower its width")
             return Perceptron.random(
                 d, self.width, self.seed, self.scale, self.gradient, activation
             )
         require(self.inner is not None and self.outer is not None, "give both inner and outer")
-        inner, outer = _array("inner", self.inner), _array("outer", self.outer)
+        inner, outer = rectangle("inner", self.inner), rectangle("outer", self.outer)
         return Perceptron(inner, outer, self.bias, activation)  # pyright: ignore[reportArgumentType]

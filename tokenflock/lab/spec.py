@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from jax.typing import ArrayLike
-from pydantic import Field, create_model
+from pydantic import Field, create_model, model_validator
 
-from .. import masks, measure, models, noise, normalisation, terms, weights
+from .. import masks, models, noise, normalisation, terms, weights
 from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..integrate import Layers, LogTime, Merge, Save, Stiff, Stop, at_clusters, at_diameter
 from ..kinds import Convention, Interaction
-from ..memory import available_bytes
 from ..observables import Observable, make
 from ..reduce import Dense, Reduction, Tiled
-from ..space import Euclidean, Space, Sphere
+from ..runtime import ArrayLike
 from .slots import (
     MaskSpec,
     NoiseSpec,
     NormalisationSpec,
+    Numbers,
     PerceptronSpec,
+    Seed,
     Strict,
     WeightsSpec,
 )
-
-Numbers = float | list[float]
-Nested = float | list[float] | list[list[float]]
+from .tokens import TokensSpec
 
 # How the types of a model's or law's parameters are written in a file.
 IN_A_FILE: dict[Any, Any] = {
@@ -93,128 +91,69 @@ def build_model(spec: Any, d: int) -> Dynamics:
     return models.MODELS[spec.name](**built)
 
 
-class _Tokens(Strict):
-    d: int = Field(ge=1, le=65_536)
-    # Leave a symmetric start explicitly, from a seed.
-    perturb: float | None = Field(None, gt=0)
-    perturb_seed: int = Field(0, ge=0)
-    weights: list[float] | None = None
-    ordered: bool = True
-
-
-SPACES: dict[str, type[Space]] = {"sphere": Sphere, "euclidean": Euclidean}
-LAW_TYPES: dict[str, Any] = {
-    "n": (int, Field(ge=2, le=100_000_000)),
-    "seed": (int, Field(ge=0)),
-    "samples": (int | None, Field(None, ge=1, le=10_000_000)),
-    "per_cluster": (int, Field(ge=1, le=100_000_000)),
-    "centres": (Nested, ...),
-    "centre": (list[float] | None, None),
-}
-
-
-def _tokens_spec(law: str) -> Any:
-    fields: dict[str, Any] = {}
-    for name, (annotation, default) in _signature(measure.LAWS[law]).items():
-        if name == "space":
-            allowed = tuple(label for label, kind in SPACES.items() if issubclass(kind, annotation))
-            fields["space"] = (Literal[allowed], allowed[0])
-        else:
-            fields[name] = LAW_TYPES.get(name) or _field(annotation, default)
-    return create_model(
-        f"{law.capitalize()}Tokens",
-        __base__=_Tokens,
-        law=(Literal[law], ...),  # pyright: ignore[reportInvalidTypeForm]
-        **fields,
-    )
-
-
-class PointTokens(_Tokens):
-    """Tokens given one by one."""
-
-    law: Literal["points"]
-    space: Literal["sphere", "euclidean"] = "sphere"
-    points: list[list[float]]
-    normalise: bool = False
-
-
-TOKEN_SPECS = {**{law: _tokens_spec(law) for law in measure.LAWS}, "points": PointTokens}
-TokensSpec = Annotated[
-    typing.Union[tuple(TOKEN_SPECS.values())],  # noqa: UP007
-    Field(discriminator="law"),
-]
-
-
-def build_tokens(spec: Any) -> measure.Measure:
-    """The initial measure of a [tokens] table."""
-    space = SPACES[spec.space](spec.d)  # pyright: ignore[reportCallIssue]
-    if isinstance(spec, PointTokens):
-        tokens = measure.from_array(space, _rectangular(spec.points), normalise=spec.normalise)
-    else:
-        _check_size(spec)
-        own = set(_signature(measure.LAWS[spec.law])) - {"space"}
-        tokens = measure.LAWS[spec.law](space, **{name: getattr(spec, name) for name in own})
-    if spec.weights is not None or not spec.ordered:
-        tokens = measure.Measure(space, tokens.points, spec.weights, tokens.radii, spec.ordered)
-    if spec.perturb is not None:
-        tokens = measure.perturbed(tokens, spec.perturb, spec.perturb_seed)
-    return tokens
-
-
-def _rectangular(rows: list[list[float]]) -> np.ndarray:
-    if len({len(row) for row in rows}) > 1:
-        raise InputError("the rows of points must have equal lengths")
-    return np.asarray(rows, dtype=float)
-
-
-def _check_size(spec: Any) -> None:
-    n = getattr(spec, "n", None) or spec.per_cluster * np.size(spec.centres)
-    size = 8.0 * n * spec.d * (getattr(spec, "samples", None) or 1)
-    limit = available_bytes()
-    require(
-        size < limit,
-        f"these tokens need {size / 2**30:.3g} GiB, the limit is {limit / 2**30:.3g} GiB; lower n, d "
-        "or samples",
-    )
-
-
 class SolveSpec(Strict):
-    """How the equation is integrated."""
+    """How the equation is integrated.
+
+    Without `method`, a `step` means layers, a `dt` fixed steps, and neither adaptive steps.
+    """
 
     t1: float = Field(gt=0)
-    method: Literal["adaptive", "stiff", "fixed", "layers"] = "adaptive"
+    method: Literal["adaptive", "stiff", "fixed", "layers"] | None = None
     rtol: float | None = Field(None, gt=0)
     atol: float | None = Field(None, gt=0)
     dt: float | None = Field(None, gt=0)
     step: float | None = Field(None, gt=0)
-    seed: int = Field(0, ge=0)
+    seed: Seed = 0
     max_steps: int = Field(100_000, ge=1, le=1_000_000_000)
     merge_radius: float | None = Field(None, gt=0)
     log_clock: float | None = Field(None, gt=0)
     reduction: Literal["dense", "tiled"] = "dense"
     tile: int = Field(256, ge=1, le=65_536)
 
+    @model_validator(mode="after")
+    def _resolve_method(self) -> SolveSpec:
+        """Write down the method that the steps imply, so that a printed spec says it."""
+        if self.method is None:
+            fixed = "fixed" if self.dt is not None else "adaptive"
+            self.method = "layers" if self.step is not None else fixed
+        return self
+
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `prepare`."""
-        if self.method == "layers":
-            require(self.step is not None, "method = 'layers' needs a step, for example step = 0.1")
-        else:
-            require(self.step is None, "step belongs to method = 'layers'; use dt for fixed steps")
-        if self.method == "fixed":
-            require(self.dt is not None, "method = 'fixed' needs dt, for example dt = 0.01")
+        self._check_steps()
         chosen = {"stiff": Stiff(), "layers": Layers(self.step) if self.step else None}
         return {
             "t1": self.t1,
             "rtol": self.rtol,
             "atol": self.atol,
             "dt": self.dt,
-            "method": chosen.get(self.method),
+            "method": chosen.get(str(self.method)),
             "merge": None if self.merge_radius is None else Merge(self.merge_radius),
             "clock": None if self.log_clock is None else LogTime(self.log_clock),
             "reduction": self.build_reduction(),
             "seed": self.seed,
             "max_steps": self.max_steps,
         }
+
+    @property
+    def fixed_step(self) -> float | None:
+        """The step of a method with fixed steps."""
+        return {"layers": self.step, "fixed": self.dt}.get(str(self.method))
+
+    def _check_steps(self) -> None:
+        for owner, key in (("layers", "step"), ("fixed", "dt")):
+            given = getattr(self, key) is not None
+            if self.method == owner:
+                require(given, f"method = {owner!r} needs {key}, for example {key} = 0.1")
+            else:
+                require(not given, f"{key} belongs to method = {owner!r}, not {self.method!r}")
+        if self.fixed_step is not None:
+            steps = self.t1 / self.fixed_step
+            require(
+                steps <= self.max_steps,
+                f"t1 = {self.t1:g} in steps of {self.fixed_step:g} is {steps:.4g} steps, more than "
+                f"max_steps = {self.max_steps}; raise max_steps or take larger steps",
+            )
 
     def build_reduction(self) -> Reduction:
         """The reduction."""
@@ -228,14 +167,20 @@ class LogTimes(Strict):
     count: int = Field(ge=2, le=1_000_000)
 
 
+Parameter = bool | int | float | str | list[float]
+
+
 class SaveSpec(Strict):
-    """When to look and what to keep."""
+    """When to look and what to keep.
+
+    observe -- names, or tables with a name, its parameters and, to keep two of one sort, `as`.
+    """
 
     every: float | None = Field(None, gt=0)
     at: list[float] | None = None
     log: LogTimes | None = None
     states: bool = True
-    observe: list[str | dict[str, Any]] = ["energy", {"name": "clusters", "angle": 0.1}]
+    observe: list[str | dict[str, Parameter]] = ["energy", {"name": "clusters", "angle": 0.1}]
 
     def build(self) -> Save:
         """The save plan."""
@@ -243,14 +188,30 @@ class SaveSpec(Strict):
         return Save(self.every, self.at, log, [_observable(o) for o in self.observe], self.states)
 
 
-def _observable(entry: str | dict[str, Any]) -> Observable:
-    if isinstance(entry, str):
-        return make(entry)
-    parameters = dict(entry)
-    name = parameters.pop("name", None)
+def _observable(entry: str | dict[str, Parameter]) -> Observable:
+    parameters: dict[str, Any] = {"name": entry} if isinstance(entry, str) else dict(entry)
+    name, label = parameters.pop("name", None), parameters.pop("as", None)
     if not isinstance(name, str):
         raise InputError(f"an observable needs a name, got {entry}")
-    return make(name, **parameters)
+    try:
+        found = make(name, **parameters)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the parameters of observable {name} do not fit: {error}") from error
+    return found if label is None else found.named(_checked_label(label))
+
+
+def _checked_label(label: object) -> str:
+    """A name for a stored array that collides with none of the engine's own."""
+    taken = ("states", "radii", "owners", "time", "token", "coordinate", "beta", "sample", "steps")
+    good = isinstance(label, str) and re.fullmatch(r"[a-z][a-z0-9_]*", label) is not None
+    require(
+        good and label not in taken and not str(label).startswith(("final_", "initial_")),
+        f"as = {label!r} cannot name an observable; use small letters, digits and _, for example "
+        "as = 'wide_clusters'",
+    )
+    return str(label)
 
 
 class ClusterStop(Strict):

@@ -10,7 +10,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from ..errors import InputError, require
 from ..space import Space, Sphere
@@ -76,8 +76,8 @@ def _cluster_labels(
 
 
 def _heaviest(
-    values: Float[Array, "n ..."], masses: Float[Array, " n"], largest: int
-) -> Float[Array, "k ..."]:
+    values: Shaped[Array, "n ..."], masses: Float[Array, " n"], largest: int
+) -> Shaped[Array, "k ..."]:
     """Rows of the `largest` heaviest clusters, padded with zeros."""
     order = jnp.argsort(-masses, stable=True)[:largest]
     missing = [(0, largest - order.size)] + [(0, 0)] * (values.ndim - 1)
@@ -91,7 +91,7 @@ def _masses(snapshot: Snapshot, labels: Int[Array, " n"]) -> Float[Array, " n"]:
 
 def _cluster_sizes(
     snapshot: Snapshot, largest: int, angle: float | None = None, distance: float | None = None
-) -> Float[Array, " k"]:
+) -> Int[Array, " k"]:
     """Number of tokens of the heaviest clusters, 0 where there are fewer."""
     labels = _labels(snapshot, angle, distance)
     counts = jnp.zeros(labels.size, dtype=int).at[labels].add(1)

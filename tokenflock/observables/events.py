@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jax.typing import ArrayLike
 
 from ..errors import require
 
@@ -18,13 +18,11 @@ class MergeEvent(NamedTuple):
     to_count: int
 
 
-def merge_events(
-    time: Float[np.ndarray, " times"], clusters: Int[np.ndarray, " times"]
-) -> list[MergeEvent]:
+def merge_events(time: ArrayLike, clusters: ArrayLike) -> list[MergeEvent]:
     """Times at which the number of clusters drops, in one run.
 
-    `time` increases and has one entry per count. The merge happened between the previous saved time
-    and the one reported: save often enough. Rises (clusters that break up) are no events.
+    `time` (T,) increases and `clusters` (T,) has one count per time. The merge happened between the
+    previous saved time and the one reported: save often enough. Rises are no events.
     """
     moments, counts = np.asarray(time, dtype=float), np.asarray(clusters, dtype=int)
     require(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import entr
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from ..errors import InputError, require
+from ..runtime import ArrayLike
 from ..space import Euclidean
 from .base import Observable, Snapshot
 from .reading import velocity, weighted_sum
@@ -73,7 +75,7 @@ def _min_alignment(snapshot: Snapshot, direction: Float[Array, " d"]) -> Float[A
     return jnp.min(mu.points @ direction)
 
 
-def min_alignment(direction: ArrayLike) -> Observable:
+def min_alignment(direction: ArrayLike | Sequence[float]) -> Observable:
     """min_i <x_i, w> for the unit vector w along `direction`; non-decreasing in cone collapse."""
     vector = jnp.asarray(direction, dtype=float)
     require(vector.ndim == 1, f"the direction must be one vector, got shape {vector.shape}")
@@ -110,7 +112,7 @@ def _convex_hull_volume(snapshot: Snapshot) -> Float[Array, ""]:
     return jax.pure_callback(_hull_volume, shape, mu.points, vmap_method="sequential")
 
 
-def _hull_volume(points: np.ndarray) -> np.ndarray:
+def _hull_volume(points: ArrayLike) -> np.ndarray:
     from scipy.spatial import ConvexHull, QhullError
 
     cloud = np.asarray(points)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from ..errors import InputError, require
 from ..measure import Measure
+from ..space import Space
 from .base import Observable, Snapshot
 from .pairs import distances
 
@@ -77,8 +79,9 @@ def _too_large(n: int, m: int) -> str:
     )
 
 
-def _exact(cost: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    cost, a, b = np.asarray(cost), np.asarray(a), np.asarray(b)
+def _exact(costs: ArrayLike, left: ArrayLike, right: ArrayLike) -> np.ndarray:
+    """min <P, C> by the cheapest exact route, on host arrays."""
+    cost, a, b = np.asarray(costs), np.asarray(left), np.asarray(right)
     n, m = cost.shape
     if not np.all(np.isfinite(cost)):
         return np.asarray(np.nan, cost.dtype)
@@ -157,6 +160,14 @@ def _regularised_cost(
     return jnp.where(jnp.asarray(found.converged), value, jnp.nan)
 
 
+def _self_cost(
+    space: Space, points: Float[Array, "n d"], weights: Float[Array, " n"], epsilon: float
+) -> Float[Array, ""]:
+    """OT_eps of a measure to itself: what the divergence takes off, so that S_eps(mu, mu) = 0."""
+    cost = distances(space, points, points) ** 2
+    return _regularised_cost(cost, weights, weights, epsilon, symmetric=True)
+
+
 def _sinkhorn_divergence(
     snapshot: Snapshot,
     space: str,
@@ -173,20 +184,16 @@ def _sinkhorn_divergence(
     """
     mu = snapshot.measure
     across = _cost(snapshot, target_points, space, "sinkhorn_divergence")
-    within = _cost(snapshot, mu.points, space, "sinkhorn_divergence")
-    return (
-        _regularised_cost(across, mu.weights, target_weights, epsilon)
-        - _regularised_cost(within, mu.weights, mu.weights, epsilon, symmetric=True) / 2.0
-        - target_cost / 2.0
-    )
+    own_cost = _self_cost(mu.space, mu.points, mu.weights, epsilon)
+    carried = _regularised_cost(across, mu.weights, target_weights, epsilon)
+    return carried - (own_cost + target_cost) / 2.0
 
 
 def sinkhorn_divergence(target: Measure, epsilon: float) -> Observable:
     """Debiased entropic transport cost to a target measure; epsilon has the units of the cost."""
     _check_target(target)
     require(epsilon > 0, f"epsilon must be positive, got {epsilon}")
-    own = distances(target.space, target.points, target.points) ** 2
-    masses = target.weights
+    own = jax.jit(lambda y, b: _self_cost(target.space, y, b, float(epsilon)))
     return Observable(
         "sinkhorn_divergence",
         "rad^2 on a sphere, length^2 in R^d",
@@ -195,7 +202,7 @@ def sinkhorn_divergence(target: Measure, epsilon: float) -> Observable:
         data={
             "target_points": target.points,
             "target_weights": target.weights,
-            "target_cost": _regularised_cost(own, masses, masses, float(epsilon), symmetric=True),
+            "target_cost": own(target.points, target.weights),
         },
         says="Sinkhorn divergence from the tokens to the target measure",
     )

@@ -1,0 +1,36 @@
+"""The examples shipped in the package. Light: nothing here imports JAX."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from ..errors import InputError
+
+
+def _folder() -> Traversable:
+    return resources.files("tokenflock.lab") / "examples"
+
+
+def example_names() -> list[str]:
+    """Names of the specs shipped in the package."""
+    names = (item.name for item in _folder().iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def example_text(name: str) -> str:
+    """The TOML of one example."""
+    known = example_names()
+    if name not in known:
+        raise InputError(
+            f"there is no example {name!r}{nearest(name, known)}; see tokenflock list examples"
+        )
+    return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def nearest(word: object, options: Iterable[str]) -> str:
+    """A suggestion to end a sentence with, or nothing."""
+    close = difflib.get_close_matches(str(word), list(options), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

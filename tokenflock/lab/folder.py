@@ -1,0 +1,164 @@
+"""The folder of a run: checked before anything is computed, and never half made.
+
+    folder/
+      spec.toml         the full resolved spec
+      segments/         finished parts while the run is going (removed at the end)
+      trajectory.zarr   the whole run
+      figure.png, animation.mp4, summary.json
+
+A new folder is filled under a hidden name beside its place and moved there in one step, so that every
+run folder that exists can be opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, StoreError
+from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, write
+from ..trajectory import Trajectory
+from .files import identity, parse, read_text, render
+from .spec import RunSpec
+
+SPEC = "spec.toml"
+SUMMARY = "summary.json"
+OWN = (STORE, SEGMENTS, SUMMARY, SPEC, "figure.png", "animation.mp4", "animation.gif")
+
+
+@contextlib.contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Turn the errors of a disk into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {place}: {error.strerror or error}; choose a folder you can write to with "
+            "enough free space"
+        ) from error
+
+
+def new_folder(title: str, job_id: str) -> Path:
+    """Default output folder: runs/TITLE-ID-TIME, with a number if two start in one second."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", title).strip("-") or "run"
+    stem = f"{name}-{job_id[:8]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in range(1, 1000):
+        folder = Path("runs") / (stem if number == 1 else f"{stem}-{number}")
+        if not folder.exists():
+            return folder
+    raise InputError("a thousand runs started in one second; give --out")
+
+
+def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder this run must not touch, or cannot write to, before anything is computed."""
+    try:
+        exists, is_folder = folder.exists() or folder.is_symlink(), folder.is_dir()
+        empty = is_folder and not any(folder.iterdir())
+    except (OSError, ValueError) as error:
+        raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
+    if exists and not is_folder:
+        raise InputError(f"{folder} is a file; choose another --out")
+    if resume:
+        _check_same(spec, folder)
+    elif exists and not overwrite:
+        raise InputError(
+            f"{folder} exists; choose another --out, continue it with --resume, or replace it with "
+            "--overwrite"
+        )
+    elif exists and not empty and not (folder / SPEC).exists():
+        raise InputError(f"{folder} is not a run folder (no {SPEC}); refusing to overwrite it")
+    _check_parent(folder)
+
+
+def _check_parent(folder: Path) -> None:
+    """The nearest existing parent must be a folder one can write in."""
+    parent = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not parent.is_dir():
+        raise StoreError(f"cannot write {folder}: {parent} is a file; choose another --out")
+    if not os.access(folder if folder.exists() else parent, os.W_OK | os.X_OK):
+        raise StoreError(f"cannot write {folder}: {parent} is not writable; choose another --out")
+
+
+def _check_same(spec: RunSpec, folder: Path) -> None:
+    if not (folder / SPEC).exists():
+        raise InputError(f"there is no run to resume in {folder} (no {SPEC})")
+    stored = identity(parse(read_text(folder / SPEC), source=str(folder / SPEC)))
+    if stored != identity(spec):
+        raise InputError(
+            f"{folder} holds another run (id {stored}, this spec is {identity(spec)}); resume with "
+            "the spec it was started with, or choose another --out"
+        )
+
+
+def claim(spec: RunSpec, folder: Path, initial: Trajectory) -> None:
+    """Make the folder with its spec and the tokens at t = 0, all or nothing."""
+    made = _missing_parents(folder)
+    try:
+        with writing(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
+                fresh = Path(scratch) / folder.name
+                fresh.mkdir()
+                (fresh / SPEC).write_text(render(spec), encoding="utf-8")
+                write(initial, fresh / SEGMENTS / INITIAL)
+                _put_in_place(fresh, folder, Path(scratch) / "replaced")
+    except BaseException:
+        for parent in made:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+def _missing_parents(folder: Path) -> list[Path]:
+    return [parent for parent in folder.absolute().parents if not parent.exists()]
+
+
+def _put_in_place(fresh: Path, folder: Path, replaced: Path) -> None:
+    if not folder.exists():
+        os.rename(fresh, folder)
+        return
+    # Only what a run makes is replaced; other files in the folder are the user's.
+    replaced.mkdir()
+    for name in OWN:
+        if (folder / name).exists():
+            os.replace(folder / name, replaced / name)
+    for item in fresh.iterdir():
+        os.replace(item, folder / item.name)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process was writing."""
+    for place in (folder, folder / SEGMENTS):
+        for item in place.glob(f"{SCRATCH}*"):
+            if item.is_dir():
+                shutil.rmtree(item, ignore_errors=True)
+            else:
+                item.unlink(missing_ok=True)
+
+
+def write_summary(folder: Path, content: dict[str, Any]) -> None:
+    """Keep the summary beside the store; it is the last file of a finished run."""
+    with writing(folder / SUMMARY):
+        scratch = folder / f"{SCRATCH}{SUMMARY}"
+        try:
+            scratch.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+            os.replace(scratch, folder / SUMMARY)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """The summary of a run that is finished in every respect, or None."""
+    try:
+        found = json.loads((folder / SUMMARY).read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and (folder / STORE).exists() else None

@@ -1,0 +1,191 @@
+"""Finished parts of a run: joined, flushed to disk every few seconds, and picked up again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..dynamics import State
+from ..errors import StoreError
+from ..integrate.assemble import final_state, from_segment, join
+from ..integrate.core import Segment
+from ..integrate.outcome import OUTCOMES
+from ..store import SEGMENTS, read_store, segment_paths, segment_range, write
+from ..trajectory import Trajectory
+from .files import content
+from .job import Job
+
+FLUSH_SECONDS = 1.0
+STEP_LIMIT = OUTCOMES.index("step-limit")
+
+
+class Log:
+    """What is done of a job: parts on disk, parts that wait to be written, and the last state."""
+
+    def __init__(self, job: Job, folder: Path):
+        self.job, self.folder = job, folder
+        paths = segment_paths(folder)
+        self.stored = [_read_part(path) for path in paths]
+        self.done = 1 + segment_range(paths[-1])[1] if paths else 0
+        self.waiting: list[Segment] = []
+        self.last = _last_of(self.stored[-1]) if self.stored else None
+        self.steps: Any = sum((piece.arrays["steps"] for piece in self.stored), 0)
+        self.flushed_at = time.monotonic()
+
+    @property
+    def state(self) -> State:
+        """Where the next part starts."""
+        return self.job.start() if self.last is None else self.last.final
+
+    def may_go_on(self) -> bool:
+        """Whether parts are left and some sample is still on its way."""
+        if self.last is None or self.done >= len(self.job.parts):
+            return self.done < len(self.job.parts)
+        finite = np.all(np.isfinite(self.last.final.points), axis=(-1, -2))
+        return bool(np.any((self.last.outcome == 0) & finite))
+
+    def add(self, segment: Segment) -> None:
+        """Keep one more finished part; now and then write what waits."""
+        segment = _held(segment, self.last)
+        self.steps = self.steps + segment.stats["num_steps"]
+        self.done += 1
+        if self.done < len(self.job.parts):
+            segment = _limited(segment, self.steps, self.job.plan.numerics.max_steps)
+        self.last = segment
+        self.waiting.append(segment)
+        if time.monotonic() - self.flushed_at > FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits as one store named by the range of its parts."""
+        if not self.waiting:
+            return
+        first, last = self.done - len(self.waiting), self.done - 1
+        piece = self._label(self.waiting)
+        write(piece, self.folder / SEGMENTS / f"{first:06d}-{last:06d}.zarr", overwrite=True)
+        self.stored.append(piece)
+        self.waiting = []
+        self.flushed_at = time.monotonic()
+
+    def _label(self, segments: list[Segment]) -> Trajectory:
+        first = self.done - len(segments)
+        keeps = [part.keep for part in self.job.parts[first : self.done]]
+        piece = from_segment(self.job.plan, self.job.tokens, _chained(segments, keeps))
+        return with_spec(piece, self.job)
+
+    def whole(self) -> Trajectory:
+        """The run so far as one trajectory, with the health of the whole."""
+        pieces = self.stored + ([self._label(self.waiting)] if self.waiting else [])
+        return with_spec(join(self.job.plan, self.job.tokens, pieces), self.job)
+
+
+def with_spec(run: Trajectory, job: Job) -> Trajectory:
+    """The same run, with the id and the full resolved spec among its attributes."""
+    run.attributes.update({"id": job.id, "spec": content(job.spec)})
+    return run
+
+
+def nothing_yet(job: Job) -> Trajectory:
+    """The tokens at t = 0, for a run that is killed before its first part is done."""
+    start = jax.tree.map(np.asarray, job.start())
+    lead = start.points.shape[:-2]
+    rows = {"states": start.points, "radii": start.radii} if job.plan.states else {}
+    empty = Segment(
+        times=np.zeros((*lead, 1)),  # pyright: ignore[reportArgumentType]
+        saved={
+            name: np.expand_dims(value, len(lead)) for name, value in rows.items() if value is not None
+        },
+        final=start,
+        final_time=np.zeros(lead),  # pyright: ignore[reportArgumentType]
+        final_saved={},
+        outcome=np.zeros(lead, int),  # pyright: ignore[reportArgumentType]
+        stats=dict.fromkeys(  # pyright: ignore[reportArgumentType]
+            ("num_steps", "num_accepted_steps", "num_rejected_steps"), np.zeros(lead, int)
+        ),
+    )
+    return with_spec(from_segment(job.plan, job.tokens, empty), job)
+
+
+def _read_part(path: Path) -> Trajectory:
+    try:
+        return read_store(path)
+    except StoreError as error:
+        raise StoreError(
+            f"{path} cannot be read, so the run cannot continue after it; delete that folder and "
+            "resume again to compute this part anew"
+        ) from error
+
+
+def _last_of(piece: Trajectory) -> Segment:
+    """The end of a stored part as a segment without rows."""
+    arrays = {name: np.asarray(value) for name, value in piece.arrays.items()}
+    ends = {name.removeprefix("final_"): v for name, v in arrays.items() if name.startswith("final_")}
+    return Segment(
+        times=np.empty(0),  # pyright: ignore[reportArgumentType]
+        saved={},
+        final=jax.tree.map(np.asarray, final_state(arrays)),
+        final_time=ends["time"],  # pyright: ignore[reportArgumentType]
+        final_saved=ends,  # pyright: ignore[reportArgumentType]
+        outcome=arrays["outcome_code"],  # pyright: ignore[reportArgumentType]
+        stats={},
+    )
+
+
+def _held(segment: Segment, before: Segment | None) -> Segment:
+    """Samples of a batch that had stopped before stay where they were; the others went on."""
+    if before is None or not np.any(before.outcome):
+        return segment
+    stopped = np.asarray(before.outcome) != 0
+
+    def choose(old: Any, new: Any) -> np.ndarray:
+        wide = stopped.reshape(stopped.shape + (1,) * (np.ndim(new) - stopped.ndim))
+        return np.where(wide, old, new)
+
+    def blank(new: Any) -> np.ndarray:
+        return choose(np.inf, new)
+
+    ends = {name: choose(before.final_saved.get(name, new), new)
+            for name, new in segment.final_saved.items()}
+    return Segment(  # pyright: ignore[reportArgumentType]
+        times=blank(segment.times),
+        saved={name: blank(new) for name, new in segment.saved.items()},
+        final=jax.tree.map(choose, before.final, segment.final),
+        final_time=choose(before.final_time, segment.final_time),
+        final_saved=ends,
+        outcome=choose(before.outcome, segment.outcome),
+        stats={name: choose(0, new) for name, new in segment.stats.items()},
+    )
+
+
+def _limited(segment: Segment, steps: Any, most: int) -> Segment:
+    """The step limit is that of the whole run, not of a part."""
+    over = (np.asarray(segment.outcome) == 0) & (np.asarray(steps) >= most)
+    outcome = np.where(over, STEP_LIMIT, segment.outcome)
+    return Segment(**{**vars(segment), "outcome": outcome})
+
+
+def _chained(segments: list[Segment], keeps: list[np.ndarray]) -> Segment:
+    """Consecutive segments as one: the rows to keep, the last end, all the steps."""
+    axis = segments[0].times.ndim - 1
+    if axis == 0 and segments[-1].outcome != 0:
+        # A row beyond the early end makes `from_segment` close with the state where it ended.
+        keeps = [*keeps[:-1], np.append(keeps[-1][:-1], True)]
+
+    def chain(parts: list[Any]) -> Any:
+        rows = [np.compress(keep, part, axis) for keep, part in zip(keeps, parts, strict=True)]
+        return np.concatenate(rows, axis)
+
+    last = segments[-1]
+    return Segment(
+        times=chain([segment.times for segment in segments]),
+        saved={name: chain([s.saved[name] for s in segments]) for name in last.saved},
+        final=last.final,
+        final_time=last.final_time,
+        final_saved=last.final_saved,
+        outcome=last.outcome,
+        stats={name: np.sum([s.stats[name] for s in segments], axis=0) for name in last.stats},
+    )

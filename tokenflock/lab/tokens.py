@@ -1,0 +1,118 @@
+"""The [tokens] table: a named law or explicit points, and the measure they make."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, create_model
+
+from .. import measure
+from ..errors import require
+from ..memory import require_bytes
+from ..space import Euclidean, Space, Sphere
+from .slots import Numbers, Seed, Strict, rectangle
+
+Nested = Numbers | list[list[float]]
+Count = Annotated[int, Field(ge=2, le=100_000_000)]
+Samples = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+class TokensBase(Strict):
+    """What every start has."""
+
+    d: int = Field(ge=1, le=16_384)
+    # Leave a symmetric start explicitly, from a seed.
+    perturb: float | None = Field(None, gt=0)
+    perturb_seed: Seed = 0
+    weights: list[float] | None = None
+    ordered: bool = True
+
+
+SPACES: dict[str, type[Space]] = {"sphere": Sphere, "euclidean": Euclidean}
+# Parameters of laws that need more than their Python type in a file.
+PARAMETERS: dict[str, Any] = {
+    "n": (Count, ...),
+    "seed": (Seed, ...),
+    "samples": (Samples | None, None),
+    "per_cluster": (Annotated[int, Field(ge=1, le=100_000_000)], ...),
+    "centres": (Nested, ...),
+    "centre": (list[float] | None, None),
+}
+
+
+def _tokens_spec(law: str) -> Any:
+    hints = typing.get_type_hints(measure.LAWS[law])
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(measure.LAWS[law]).parameters.items():
+        if name == "space":
+            allowed = tuple(key for key, kind in SPACES.items() if issubclass(kind, hints[name]))
+            fields["space"] = (Literal[allowed], allowed[0])
+        elif name in PARAMETERS:
+            fields[name] = PARAMETERS[name]
+        else:
+            missing = parameter.default is inspect.Parameter.empty
+            fields[name] = (hints[name], ... if missing else parameter.default)
+    return create_model(
+        f"{law.capitalize()}Tokens",
+        __base__=TokensBase,
+        law=(Literal[law], ...),  # pyright: ignore[reportInvalidTypeForm]
+        **fields,
+    )
+
+
+class PointTokens(TokensBase):
+    """Tokens given one by one."""
+
+    law: Literal["points"]
+    space: Literal["sphere", "euclidean"] = "sphere"
+    points: list[list[float]]
+    normalise: bool = False
+
+
+TOKEN_SPECS = {**{law: _tokens_spec(law) for law in measure.LAWS}, "points": PointTokens}
+TokensSpec = Annotated[
+    typing.Union[tuple(TOKEN_SPECS.values())],  # noqa: UP007
+    Field(discriminator="law"),
+]
+
+
+def build_tokens(spec: Any) -> measure.Measure:
+    """The initial measure of a [tokens] table."""
+    space = SPACES[spec.space](spec.d)  # pyright: ignore[reportCallIssue]
+    tokens = _points(spec, space) if isinstance(spec, PointTokens) else _drawn(spec, space)
+    if spec.weights is not None or not spec.ordered:
+        tokens = measure.Measure(space, tokens.points, spec.weights, tokens.radii, spec.ordered)
+    if spec.perturb is not None:
+        tokens = measure.perturbed(tokens, spec.perturb, spec.perturb_seed)
+    return tokens
+
+
+def _points(spec: PointTokens, space: Space) -> measure.Measure:
+    points = rectangle("tokens.points", spec.points)
+    require(points.ndim == 2, "tokens.points must be a list of points, one row each")
+    return measure.from_array(space, points, normalise=spec.normalise)
+
+
+def _drawn(spec: Any, space: Space) -> measure.Measure:
+    given = {
+        name: getattr(spec, name)
+        for name in inspect.signature(measure.LAWS[spec.law]).parameters
+        if name != "space"
+    }
+    for name in ("centres", "centre"):
+        if given.get(name) is not None:
+            given[name] = rectangle(f"tokens.{name}", given[name])
+    _check_size(spec, given)
+    return measure.LAWS[spec.law](space, **given)
+
+
+def _check_size(spec: Any, given: dict[str, Any]) -> None:
+    """Refuse tokens that would not fit before they are drawn."""
+    n = given.get("n")
+    if n is None:
+        n = spec.per_cluster * len(np.atleast_1d(given["centres"]))
+    size = 8.0 * n * spec.d * (given.get("samples") or 1)
+    require_bytes(size, "these tokens", "lower n, d or samples")
