@@ -34,7 +34,8 @@ def _configure() -> None:
     jax.config.update("jax_default_matmul_precision", "highest")
     if jax.config.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        # The hundred small programs of a run's start and figure take a second to compile.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
 
 
 _configure()

@@ -16,7 +16,7 @@ from tokenflock.observables import (
     cluster_sizes,
     clusters,
 )
-from tokenflock.observables.components import component_labels
+from tokenflock.graph import component_labels
 from tokenflock.space import Euclidean, Sphere
 
 RNG = np.random.default_rng(11)

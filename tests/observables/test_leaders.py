@@ -73,6 +73,16 @@ def test_limits_on_faces_are_not_leaders(read):
     assert read(leaders, *end) == 4
 
 
+def test_exact_ties_survive_rotation(read_batch):
+    """An edge middle ties with two corners; rounding may make its own score the largest."""
+    middles = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [-1, 0], [1, 0]], dtype=float)
+    turns = np.linspace(0.1, 3.0, 25)
+    rotations = np.array([[[np.cos(a), np.sin(a)], [-np.sin(a), np.cos(a)]] for a in turns])
+    tokens = Measure(Euclidean(2), middles @ rotations)
+    masks = read_batch(leader_mask, tokens, HardmaxFlow())
+    np.testing.assert_array_equal(masks, np.tile([True] * 4 + [False] * 2, (25, 1)))
+
+
 def test_the_score_matrix_decides(read):
     """4.1: with A = L L^T the leaders of z are those of L^T z under A = I, and not those of z."""
     L = np.array([[2.0, 0.0], [-1.7, 0.4]])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
 
 from .doctor import doctor
+from .errors import INTERRUPTED, in_a_sentence
 from .listing import list_things
 from .run import run
 
@@ -16,11 +18,11 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run)
-app.command("list")(list_things)
-app.command("doctor")(doctor)
+for name, command in {"run": run, "list": list_things, "doctor": doctor}.items():
+    app.command(name)(in_a_sentence(command))
 
 
 def _version(wanted: bool) -> None:
@@ -41,16 +43,26 @@ def root(
 
 
 def main() -> None:
-    """Entry point: errors become one sentence and an exit code, never a traceback."""
-    from ..errors import TokenflockError
-
+    """Entry point."""
+    # A failed check inside a compiled program gives NaN (reported as such) instead of calling back to
+    # Python: JAX keeps only programs without such calls in its cache on disk.
+    os.environ.setdefault("EQX_ON_ERROR", "nan")
+    code: object = 0
     try:
         app()
-    except TokenflockError as error:
-        typer.echo(f"tokenflock: {error}", err=True)
-        sys.exit(error.exit_code)
-    except MemoryError:
-        typer.echo("tokenflock: out of memory; lower n or samples, or use reduction 'tiled'", err=True)
-        sys.exit(1)
-    except BrokenPipeError:
-        sys.exit(0)
+    except SystemExit as leaving:
+        code = leaving.code
+    _leave(code)
+
+
+def _leave(code: object) -> None:
+    """Flush and exit; a pipe or disk that refuses the last words is no reason for a traceback."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        os._exit(code if isinstance(code, int) and code else 1)
+    if code == INTERRUPTED:
+        # A compiled program may still be running; nobody waits for it.
+        os._exit(INTERRUPTED)
+    sys.exit(code)  # pyright: ignore[reportArgumentType]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -23,7 +24,7 @@ def doctor(as_json: bool = typer.Option(False, "--json", help="One JSON object o
     else:
         _show(report)
     if not report["self_test"]["passed"]:
-        sys.exit(1)
+        raise typer.Exit(1)
 
 
 def facts() -> dict[str, Any]:
@@ -32,20 +33,40 @@ def facts() -> dict[str, Any]:
 
     from ..memory import available_bytes
     from ..provenance import provenance
-    from ..runtime import cache_folder
 
     return {
         **provenance(),
         "devices": [str(device) for device in jax.devices()],
-        "float64": bool(jax.config.jax_enable_x64),
-        "matmul_precision": jax.config.jax_default_matmul_precision,
-        "compilation_cache": str(jax.config.jax_compilation_cache_dir or cache_folder()),
+        "precision": {
+            "float64": bool(jax.config.jax_enable_x64),
+            "matrix_products": str(jax.config.jax_default_matmul_precision),
+        },
+        "compilation_cache": _cache(),
         "memory_limit_gib": round(available_bytes() / 2**30, 2),
     }
 
 
+def _cache() -> dict[str, Any]:
+    """Where compiled programs are kept, how many, and whether more can be."""
+    import jax
+
+    from ..runtime import cache_folder
+
+    folder = Path(jax.config.jax_compilation_cache_dir or cache_folder())
+    sizes = [item.stat().st_size for item in folder.glob("*-cache")] if folder.is_dir() else []
+    place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    return {
+        "folder": str(folder),
+        "enabled": bool(jax.config.jax_enable_compilation_cache),
+        "writable": place.is_dir() and os.access(place, os.W_OK | os.X_OK),
+        "programs": len(sizes),
+        "megabytes": round(sum(sizes) / 1e6, 1),
+        "kept_above_seconds": jax.config.jax_persistent_cache_min_compile_time_secs,
+    }
+
+
 def self_test() -> dict[str, Any]:
-    """Eight orthogonal tokens at beta = 0 against tanh-like closed form."""
+    """Eight orthogonal tokens at beta = 0 against the closed form of their inner product."""
     import numpy as np
 
     from ..integrate import Save, solve

@@ -31,13 +31,15 @@ def list_things(
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("parameters")
     table.add_column("what it is")
     for row in rows:
-        table.add_row(row["name"], ", ".join(row["parameters"]), row["says"])
+        cells = (row["name"], ", ".join(row["parameters"]), row["says"])
+        table.add_row(*(Text(cell) for cell in cells))
     Console().print(table)
 
 
@@ -46,15 +48,20 @@ def _first_sentence(text: str | None) -> str:
 
 
 def _parameters(function: object) -> list[str]:
+    """Parameters with their defaults; a slot that may stay empty is in brackets."""
     import inspect
 
     if not callable(function):
         return []
-    return [
-        name if p.default is inspect.Parameter.empty else f"{name}={p.default!r}"
-        for name, p in inspect.signature(function).parameters.items()
-        if p.default is not None
-    ]
+    return [_written(name, p.default) for name, p in inspect.signature(function).parameters.items()]
+
+
+def _written(name: str, default: object) -> str:
+    import inspect
+
+    if default is inspect.Parameter.empty:
+        return name
+    return f"[{name}]" if default is None else f"{name}={default!r}"
 
 
 def _models() -> list[dict]:
@@ -80,12 +87,12 @@ def _observables() -> list[dict]:
 def _examples() -> list[dict]:
     import tomllib
 
-    from ..lab.files import example_names, example_text
+    from ..lab.catalogue import example_names, example_text
 
     rows = []
     for name in example_names():
         table = tomllib.loads(example_text(name))
         model = table["model"]
-        shown = [model["name"], *(f"beta={model['beta']}" for _ in [0] if "beta" in model)]
+        shown = [model["name"], *([f"beta={model['beta']}"] if "beta" in model else [])]
         rows.append({"name": name, "parameters": shown, "says": table.get("says", "")})
     return rows

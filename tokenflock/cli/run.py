@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .errors import INTERRUPTED
+
 if TYPE_CHECKING:
     from ..lab.spec import RunSpec
     from ..trajectory import Trajectory
 
-TABLE_ROWS = 12
-
 
 def run(
-    spec: Path | None = typer.Argument(None, help="A TOML spec; see tokenflock list examples."),
-    example: str | None = typer.Option(None, "--example", help="Run a shipped example instead."),
+    spec: Path | None = typer.Argument(
+        None, metavar="SPEC.toml", help="A spec file; start from --print-spec of an example."
+    ),
+    example: str | None = typer.Option(
+        None, "--example", metavar="NAME", help="Run a shipped example: tokenflock list examples."
+    ),
     settings: list[str] = typer.Option(
-        [], "--set", metavar="PATH=VALUE",
+        [],
+        "--set",
+        metavar="PATH=VALUE",
         help="Change a value: a full path (tokens.n=128) or a unique leaf (beta=4). Repeatable.",
     ),
-    out: Path | None = typer.Option(None, "--out", help="Run folder (default: runs/TITLE-ID-TIME)."),
+    out: Path | None = typer.Option(
+        None, "--out", metavar="DIR", help="Folder to make (default: runs/TITLE-ID-TIME)."
+    ),
     resume: bool = typer.Option(False, "--resume", help="Continue an interrupted run in --out."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace the run in --out."),
     print_spec: bool = typer.Option(
@@ -36,11 +43,19 @@ def run(
 
     Examples:
 
-      tokenflock run --example sphere
+    - Look at one: `tokenflock run --example sphere`
 
-      tokenflock run --example circle --set beta=4 --set n=128 --out runs/mine
+    - Change it: `tokenflock run --example circle --set beta=9 --set n=128 --out runs/mine`
 
-      tokenflock run my.toml --out runs/mine --resume
+    - Several at once: `tokenflock run --example circle --set 'beta=[1, 4, 9]' --set samples=8`
+
+    - Own it: `tokenflock run --example circle --print-spec > my.toml`, then `tokenflock run my.toml`
+
+    - Continue after Ctrl-C or a crash: `tokenflock run --resume --out runs/mine`
+
+    Read it in Python: `run = tokenflock.open("runs/mine"); run["energy"]`
+
+    Exit codes: 0 fine, 1 the run failed, 2 bad usage or input, 130 interrupted.
     """
     resolved = _load(spec, example, settings, out if resume else None)
     if print_spec:
@@ -50,135 +65,107 @@ def run(
         return
     result = _run(resolved, out, resume, overwrite, quiet=as_json)
     if as_json:
-        typer.echo(json.dumps(result))
+        typer.echo(json.dumps(result, allow_nan=False))
     if not result["ok"]:
-        typer.echo(f"tokenflock: {result['advice']}", err=True)
-        sys.exit(1)
+        typer.echo(f"tokenflock: stopped at t = {result['time']:g}: {result['advice']}", err=True)
+        raise typer.Exit(1)
 
 
-def _load(spec: Path | None, example: str | None, settings: list[str], resumed: Path | None) -> RunSpec:
+def _load(
+    spec: Path | None, example: str | None, settings: list[str], resumed: Path | None
+) -> RunSpec:
     from ..errors import InputError
-    from ..lab.files import example_text, parse, read_text
+    from ..lab.catalogue import example_text
 
     if spec is not None and example is not None:
         raise InputError("give a spec file or --example, not both")
-    if example is not None:
-        return parse(example_text(example), settings, f"example {example}")
+    text = None if example is None else example_text(example)
+    if text is None and spec is None and resumed is None:
+        raise InputError("give a spec file or --example NAME; see tokenflock list examples")
+    # Only now the heavy imports: a mistyped name is answered at once.
+    from ..lab.files import parse, read_text
+
+    if text is not None:
+        return parse(text, settings, f"example {example}")
     if spec is not None:
         return parse(read_text(spec), settings, str(spec))
-    if resumed is not None:
-        return parse(read_text(resumed / "spec.toml"), settings, str(resumed / "spec.toml"))
-    raise InputError("give a spec file or --example NAME; see tokenflock list examples")
+    assert resumed is not None
+    return _started(resumed, settings)
 
 
-def _run(spec: RunSpec, out: Path | None, resume: bool, overwrite: bool, quiet: bool) -> dict[str, Any]:
+def _started(folder: Path, settings: list[str]) -> RunSpec:
+    """The spec a run folder was started with."""
     from ..errors import InputError
-    from ..integrate.progress import make_bar
+    from ..lab.files import parse, read_text
+    from ..lab.folder import SPEC
+
+    if not (folder / SPEC).is_file():
+        raise InputError(f"there is no run to resume in {folder} (no {SPEC})")
+    return parse(read_text(folder / SPEC), settings, str(folder / SPEC))
+
+
+def _run(
+    spec: RunSpec, out: Path | None, resume: bool, overwrite: bool, quiet: bool
+) -> dict[str, Any]:
+    from ..errors import InputError
     from ..lab.files import identity
-    from ..lab.run import new_folder, run_spec, summary, write_summary
+    from ..lab.folder import check_folder, new_folder, read_summary
 
     if resume and out is None:
         raise InputError("--resume needs --out, the folder of the run to continue")
     if resume and overwrite:
         raise InputError("--resume continues a run and --overwrite replaces it; choose one")
     folder = new_folder(spec.title, identity(spec)) if out is None else out
+    check_folder(spec, folder, resume, overwrite)
+    finished = read_summary(folder) if resume else None
+    if finished is not None:
+        typer.echo(f"{folder} is finished; this is its stored result", err=True)
+        return finished
+    return _compute(spec, folder, resume, overwrite, quiet)
+
+
+def _compute(
+    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, quiet: bool
+) -> dict[str, Any]:
+    """Integrate, draw, and write the summary last."""
+    from rich.markup import escape
+
+    from ..integrate.progress import make_bar
+    from ..lab.files import identity
+    from ..lab.folder import write_summary
+    from ..lab.run import run_spec, summary
+    from .show import note, pictures, show
+
     start = time.perf_counter()
-    bar = make_bar(spec.title)
+    bar = make_bar(escape(spec.title))
+    task = bar.task_ids[0]
+
+    def report(done: float, t: float, values: dict[str, Any]) -> None:
+        bar.update(task, completed=done, note=note(t, values))
+
     try:
-        task = bar.task_ids[0]
-
-        def report(t: float, piece: Trajectory) -> None:
-            note = _note(t, piece)
-            bar.update(task, completed=t / spec.solve.t1, note=note)
-
         trajectory = run_spec(spec, folder, resume, overwrite, report)
         bar.update(task, completed=1.0)
-        _pictures(spec, trajectory, folder, bar)
+        pictures(spec, trajectory, folder, bar)
+        result = summary(identity(spec), trajectory, folder, time.perf_counter() - start)
+        write_summary(folder, result)
     except KeyboardInterrupt:
         bar.stop()
-        typer.echo(
-            f"tokenflock: interrupted; what is done is in {folder}. Continue with "
-            f"tokenflock run --resume --out {folder}",
-            err=True,
-        )
-        sys.exit(130)
+        typer.echo(f"tokenflock: {_interrupted(folder)}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     finally:
         bar.stop()
-    result = summary(identity(spec), trajectory, folder, time.perf_counter() - start)
-    write_summary(folder, result)
     if not quiet:
-        _show(trajectory, folder, result)
+        show(trajectory, folder, result)
     return result
 
 
-def _note(t: float, piece: Trajectory) -> str:
-    """What the bar says beside the time: clusters, if a single run counts them."""
-    import numpy as np
+def _interrupted(folder: Path) -> str:
+    from ..lab.folder import SPEC
 
-    clusters = piece.arrays.get("final_clusters")
-    if clusters is None or np.ndim(clusters) > 0:
-        return f"t = {t:.4g}"
-    return f"t = {t:.4g}, {int(clusters)} clusters"
-
-
-def _pictures(spec: RunSpec, trajectory: Trajectory, folder: Path, bar: Any) -> None:
-    """The figure and the animation the spec asks for."""
-    from ..integrate.outcome import succeeded
-
-    if not succeeded(trajectory.outcome):
-        return
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    if spec.output.figure:
-        from matplotlib import pyplot as plt
-
-        figure = trajectory.plot()
-        figure.savefig(folder / "figure.png", bbox_inches="tight")
-        plt.close(figure)
-    if spec.output.animation != "none" and spec.save.states:
-        task = bar.add_task("animation", total=1.0, note="")
-        trajectory.animate(
-            folder / f"animation.{spec.output.animation}",
-            frames=spec.output.frames,
-            report=lambda done: bar.update(task, completed=done),
-        )
-
-
-def _show(trajectory: Trajectory, folder: Path, result: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    console = Console()
-    if "beta" not in trajectory.coords and not any(c.startswith("sample") for c in trajectory.coords):
-        console.print(_table(trajectory))
-    health = result["health"]
-    violation = health.get("energy_violation")
-    monotone = "" if violation is None else f", energy violation {violation:.1e}"
-    console.print(
-        f"{result['outcome']} at t = {result['time']:g}: {health['accepted_steps']} steps "
-        f"({health['rejected_steps']} rejected), norm drift {health['norm_drift']:.1e}{monotone}"
+    if not (folder / SPEC).exists():
+        return "interrupted before anything was written"
+    return (
+        f"interrupted; what is done is in {folder}. Continue with "
+        f"tokenflock run --resume --out {folder}"
     )
-    if trajectory.attributes["numerics"]["method"] == "Layers":
-        console.print("times are layers x step: this clock runs slower than the flow's")
-    files = [item.name for item in sorted(folder.iterdir()) if not item.name.startswith(".")]
-    console.print(f"{folder}: {', '.join(files)}", highlight=False)
-
-
-def _table(trajectory: Trajectory) -> Any:
-    """A dozen rows of every scalar observable."""
-    import numpy as np
-    from rich.table import Table
-
-    from ..plot.draw import scalar_names
-
-    names = sorted(scalar_names(trajectory), key=lambda name: name != "clusters")
-    times = np.asarray(trajectory.time)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("time", justify="right")
-    for name in names:
-        angle = trajectory.details.get(name, {}).get("angle")
-        table.add_column(name.replace("_", " ") + (f" (angle {angle:g})" if angle else ""), justify="right")
-    for row in np.unique(np.linspace(0, len(times) - 1, TABLE_ROWS).astype(int)):
-        values = [np.asarray(trajectory.arrays[name])[row] for name in names]
-        table.add_row(f"{times[row]:.4g}", *(f"{value:.6g}" for value in values))
-    return table

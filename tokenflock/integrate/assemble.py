@@ -23,6 +23,7 @@ from .outcome import ADVICE, worst_outcome
 STATE_AXES = {"states": ("token", "coordinate"), "radii": ("token",), "owners": ("token",)}
 
 ENDS = {"final_masses": ("token",)}
+COUNTS = ("owners", "outcome_code", "steps", "accepted_steps", "rejected_steps")
 
 
 def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
@@ -36,7 +37,7 @@ def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
         arrays, times = _trim(arrays, segment)
     else:
         times = times.reshape(-1, times.shape[-1])[0] if is_traced(times) else _all_times(times)
-        arrays = {name: _not_reached(value) for name, value in arrays.items()}
+        arrays.update(_without_rows_not_reached(arrays, segment, shape))
         if not is_traced(segment):
             arrays, times = _drop_unreached(arrays, times, tuple(segment.saved), len(lead))
     if not is_traced(segment, plan.model, x0):
@@ -85,7 +86,7 @@ def _ends(x0: Measure, segment: Segment) -> dict[str, Any]:
 def _restore(value: Any, shape: tuple[int, ...], lead: int, x0: Measure) -> Any:
     """Undo the flattening of several sample axes."""
     flat = lead - len(x0.batch_shape) + min(len(x0.batch_shape), 1)
-    return value.reshape(*shape, *value.shape[flat:])
+    return value.reshape((*shape, *value.shape[flat:]))
 
 
 def _trim(arrays: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.ndarray]:
@@ -102,34 +103,49 @@ def _trim(arrays: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.
     return trimmed, np.append(times[:rows], float(segment.final_time))
 
 
-def _not_reached(value: Any) -> Any:
-    """NaN instead of diffrax's infinity in the rows after a sample's end."""
-    return value if is_traced(value) else np.where(np.isinf(value), np.nan, value)
+def _without_rows_not_reached(
+    arrays: dict[str, Any], segment: Segment, shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """NaN in the rows after a sample's own end, which diffrax marks by an infinite time."""
+    if is_traced(segment):
+        return {}
+    missing = jnp.isinf(segment.times).reshape(*shape, -1)
+    return {
+        name: jnp.where(_align(missing, arrays[name]), jnp.nan, arrays[name])
+        for name in segment.saved
+    }
+
+
+def _align(mask: Any, value: Any) -> Any:
+    """Add trailing axes to a mask over (batch, time)."""
+    return mask.reshape(mask.shape + (1,) * (value.ndim - mask.ndim))
 
 
 def _drop_unreached(
-    arrays: dict[str, Any], times: np.ndarray, saved: tuple[str, ...], axis: int
+    arrays: dict[str, Any], times: np.ndarray, names: tuple[str, ...], axis: int
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Leave out the rows that no sample of a batch has reached: they have no time."""
-    reached = np.isfinite(times)
-    if np.all(reached):
+    """Leave out the rows that no sample reached: their time is infinite for all."""
+    keep = np.isfinite(times)
+    if np.all(keep):
         return arrays, times
-    cut = {name: np.compress(reached, arrays[name], axis=axis) for name in saved}
-    return {**arrays, **cut}, times[reached]
+    kept = {name: np.compress(keep, np.asarray(arrays[name]), axis=axis) for name in names}
+    return {**arrays, **kept}, times[keep]
 
 
 def _restore_counts(plan: Plan, x0: Measure, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Whole numbers as integers again, unless an early end left holes."""
-    counted = {"owners", "outcome_code", "steps", "accepted_steps", "rejected_steps"}
+    """Whole numbers and truth values as such again, unless an early end left holes."""
+    kinds: dict[str, Any] = dict.fromkeys(COUNTS, int)
     for thing in plan.observe:
-        if jnp.issubdtype(value_dtype(thing, plan, x0), jnp.integer):
-            counted.add(thing.name)
-    return {
-        name: value.astype(int)
-        if name.removeprefix("final_") in counted and bool(np.all(np.isfinite(value)))
-        else value
-        for name, value in arrays.items()
-    }
+        dtype = value_dtype(thing, plan, x0)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            kinds[thing.name] = dtype
+
+    def restore(name: str, value: Any) -> Any:
+        kind = kinds.get(name.removeprefix("final_"))
+        whole = kind is not None and bool(np.all(np.isfinite(value)))
+        return value.astype(kind) if whole else value
+
+    return {name: restore(name, value) for name, value in arrays.items()}
 
 
 def value_dtype(thing: Observable, plan: Plan, x0: Measure) -> Any:
@@ -200,9 +216,9 @@ def _describe_numerics(plan: Plan) -> dict[str, Any]:
     controller = plan.numerics.controller
     return {
         "method": plan.numerics.name,
-        "rtol": getattr(controller, "rtol", None),
-        "atol": getattr(controller, "atol", None),
-        "dt": plan.numerics.dt0,
+        "rtol": _number(getattr(controller, "rtol", None)),
+        "atol": _number(getattr(controller, "atol", None)),
+        "dt": _number(plan.numerics.dt0),
         "merge_radius": getattr(getattr(plan.numerics.stepper, "merge", None), "radius", None),
         "max_steps": plan.numerics.max_steps,
         "reduction": describe(plan.reduction),
@@ -210,6 +226,10 @@ def _describe_numerics(plan: Plan) -> dict[str, Any]:
         "stops": [stop.says for stop in plan.stops],
         "t1": float(plan.horizon),
     }
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def join(plan: Plan, x0: Measure, pieces: list[Trajectory]) -> Trajectory:

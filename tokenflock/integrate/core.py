@@ -19,7 +19,7 @@ from .clocks import Clock
 from .methods import Numerics
 from .progress import RichProgressMeter
 from .steppers import Context, NoiseTerm, drift
-from .stops import Stop, first_stop
+from .stops import Stop, rises_at_stop
 
 
 class Plan(eqx.Module):
@@ -88,12 +88,12 @@ def integrate_one(
         numerics.stepper,
         t0=marks[0],
         t1=marks[-1],
-        dt0=numerics.dt0,
+        dt0=None if numerics.dt0 is None else _whole_steps(numerics.dt0, marks),
         y0=state,
         args=context,
         saveat=saveat,
         stepsize_controller=_controller(plan),
-        event=_event(plan),
+        event=_event(plan, marks[0]),
         max_steps=numerics.max_steps,
         throw=False,
         progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
@@ -107,7 +107,7 @@ def integrate_one(
         final=last[0],
         final_time=last[1],
         final_saved=last[2],
-        outcome=_outcome(plan, solution.result),
+        outcome=_outcome(solution),
         stats={name: jnp.asarray(solution.stats[name]) for name in COUNTERS},
     )
 
@@ -121,15 +121,25 @@ DIFFRAX_RESULTS = (
 COUNTERS = ("num_steps", "num_accepted_steps", "num_rejected_steps")
 
 
-def _outcome(plan: Plan, result: Any) -> Array:
+def _outcome(solution: diffrax.Solution) -> Array:
     """Index into `outcome.OUTCOMES`."""
-    implicit = isinstance(plan.numerics.stepper, diffrax.AbstractImplicitSolver)
-    # Without an implicit solver, a root search that stalls is that of a stop's time: on a steep clock
-    # it ends at the resolution of the clock instead of at its tolerance.
-    code = jnp.full((), 1 if plan.stops and not implicit else len(DIFFRAX_RESULTS))
+    code = jnp.full((), len(DIFFRAX_RESULTS))
     for index, known in enumerate(DIFFRAX_RESULTS):
-        code = jnp.where(result == known, index, code)
-    return code
+        code = jnp.where(solution.result == known, index, code)
+    if solution.event_mask is None:
+        return code
+    # The search for the time of a stop ends at the resolution of the clock, which diffrax counts as
+    # a failed root search; the stop has happened all the same.
+    stopped = jnp.any(jnp.asarray(jax.tree.leaves(solution.event_mask)))
+    return jnp.where(stopped, DIFFRAX_RESULTS.index(diffrax.RESULTS.event_occurred), code)
+
+
+def _whole_steps(dt: Array, marks: Array) -> Array:
+    """The step, moved by rounding alone so that a span of whole steps has no sliver at its end."""
+    span = marks[-1] - marks[0]
+    count = jnp.round(span / dt)
+    whole = (count >= 1) & (jnp.abs(span / dt - count) < 1e-6)
+    return jnp.where(whole, span / jnp.maximum(count, 1), dt)
 
 
 def _terms(plan: Plan, model: Dynamics, measure: Measure, key: Array) -> Any:
@@ -151,16 +161,18 @@ def _controller(plan: Plan) -> diffrax.AbstractStepSizeController:
     )
 
 
-def _event(plan: Plan) -> diffrax.Event | None:
+def _event(plan: Plan, start: Array) -> diffrax.Event | None:
     if not plan.stops:
         return None
 
     def value(t: Array, y: State, args: Context, **kwargs: Any) -> Array:
         here = args.measure.at(args.measure.space.retract(y.points), y.radii)
         snapshot = Snapshot(args.clock.time(t), here, args.model, args.reduction)
-        return first_stop([jnp.asarray(stop(snapshot)) for stop in plan.stops])
+        reached = rises_at_stop([jnp.asarray(stop(snapshot)) for stop in plan.stops])
+        # diffrax looks for a change of sign: a condition met from the start must change it too.
+        return jnp.where(t <= start, -1.0, reached)
 
-    return diffrax.Event(value, optx.Bisection(rtol=1e-12, atol=1e-12, flip="detect"))
+    return diffrax.Event(value, optx.Bisection(rtol=1e-12, atol=1e-12, flip=False))
 
 
 @eqx.filter_jit

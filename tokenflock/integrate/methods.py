@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ..dynamics import Dynamics
 from ..errors import InputError, require
@@ -45,7 +45,8 @@ class Numerics(eqx.Module):
 
     stepper: diffrax.AbstractSolver
     controller: diffrax.AbstractStepSizeController
-    dt0: float | None = eqx.field(static=True)
+    # Numbers, not constants of the compiled program: another tolerance or step compiles nothing.
+    dt0: Float[Array, ""] | None
     max_steps: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
 
@@ -71,8 +72,8 @@ def resolve(
             rtol is None and atol is None and dt is None and merge is None,
             "Layers(step) has a fixed step: leave out rtol, atol, dt and merge",
         )
-        stepper = LayerStepper(jnp.asarray(method.step))
-        return Numerics(stepper, diffrax.ConstantStepSize(), method.step, max_steps, "Layers")
+        step = jnp.asarray(method.step)
+        return Numerics(LayerStepper(step), diffrax.ConstantStepSize(), step, max_steps, "Layers")
     solver = _solver(model.noise, method, rtol, atol)
     stepper = Retracted(solver, merge)
     name = type(solver).__name__
@@ -84,14 +85,14 @@ def resolve(
             else "give either dt (fixed steps) or rtol and atol (adaptive), not both",
         )
         require(model.noise is None or merge is None, "tokens with noise do not merge; leave out merge")
-        return Numerics(stepper, diffrax.ConstantStepSize(), dt, max_steps, name)
+        return Numerics(stepper, diffrax.ConstantStepSize(), jnp.asarray(dt), max_steps, name)
     if rtol is None or atol is None:
         raise InputError(
             "state the accuracy you need: rtol and atol, for example rtol=1e-8, atol=1e-10 "
             "(near a metastable state atol must lie far below e^(-c beta)), or a fixed dt"
         )
     controller = diffrax.PIDController(
-        rtol=rtol, atol=atol, norm=largest, dtmin=SMALLEST_STEP, force_dtmin=False
+        rtol=jnp.asarray(rtol), atol=jnp.asarray(atol), norm=largest, dtmin=SMALLEST_STEP, force_dtmin=False
     )
     return Numerics(stepper, controller, None, max_steps, name)
 
@@ -114,7 +115,9 @@ def _solver(
         if rtol is None or atol is None:
             raise InputError("Stiff() is adaptive: give rtol and atol")
         # Full Newton: the chord iteration rejects half its steps while clusters form.
-        newton = optx.Newton(rtol=0.1 * rtol, atol=0.1 * atol, norm=largest)
+        newton = optx.Newton(
+            rtol=jnp.asarray(0.1 * rtol), atol=jnp.asarray(0.1 * atol), norm=largest
+        )
         return diffrax.Kvaerno5(root_finder=newton)
     return diffrax.Dopri8()
 

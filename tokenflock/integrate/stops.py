@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,23 +18,28 @@ from ..observables.base import Snapshot
 class Stop(eqx.Module):
     """A condition looked at after every accepted step.
 
-    A boolean ends the run at the first step where it is true; a real number ends it where it falls to
-    zero, located inside the step by root finding.
+    A boolean ends the run where it becomes true, a real number where it falls to zero; the time is
+    located inside the step by bisection.
     """
 
     condition: Callable[..., Array] = eqx.field(static=True)
-    parameters: tuple[tuple[str, float], ...] = eqx.field(static=True, default=())
+    parameters: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
     says: str = eqx.field(static=True, default="a user's event")
 
     def __call__(self, snapshot: Snapshot) -> Array:
         return self.condition(snapshot, **dict(self.parameters))
 
 
-def at_clusters(count: int, angle: float) -> Stop:
-    """Stop when at most `count` clusters are left, at this linking angle (a distance on R^d)."""
+def at_clusters(count: int, angle: float | None = None, distance: float | None = None) -> Stop:
+    """Stop when at most `count` clusters are left, linked at an angle (sphere) or distance (R^d)."""
     require(count >= 1, f"count must be at least 1, got {count}")
-    require(angle > 0, f"angle must be positive, got {angle}")
-    return Stop(_few_clusters, (("count", count), ("angle", angle)), f"{count} clusters left")
+    require(
+        (angle is None) != (distance is None),
+        "clusters need one threshold: angle=... on a sphere, distance=... on R^d",
+    )
+    threshold = ("distance", distance) if angle is None else ("angle", angle)
+    require(threshold[1] is not None and threshold[1] > 0, f"{threshold[0]} must be positive")
+    return Stop(_few_clusters, (("count", count), threshold), f"{count} clusters left")
 
 
 def at_diameter(below: float) -> Stop:
@@ -47,17 +53,17 @@ def when(condition: Callable[[Snapshot], Array]) -> Stop:
     return Stop(condition)
 
 
-def _few_clusters(snapshot: Snapshot, count: float, angle: float) -> Array:
-    return clusters(angle)(snapshot) <= count
+def _few_clusters(
+    snapshot: Snapshot, count: float, angle: float | None = None, distance: float | None = None
+) -> Array:
+    return clusters(angle, distance)(snapshot) <= count
 
 
 def _small_diameter(snapshot: Snapshot, below: float) -> Array:
     return diameter_of(snapshot) - below
 
 
-def first_stop(values: list[Array]) -> Array:
-    """Several conditions as one: true when one is true, or falling to zero with the first that does."""
-    if all(value.dtype == bool for value in values):
-        return jnp.any(jnp.stack(values))
+def rises_at_stop(values: list[Array]) -> Array:
+    """Several conditions as one number that rises through zero when the first of them is met."""
     reals = [jnp.where(v, -1.0, 1.0) if v.dtype == bool else v for v in values]
-    return jnp.min(jnp.stack(reals))
+    return -jnp.min(jnp.stack(reals))

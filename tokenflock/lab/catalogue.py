@@ -24,9 +24,8 @@ def example_text(name: str) -> str:
     """The TOML of one example."""
     known = example_names()
     if name not in known:
-        raise InputError(
-            f"there is no example {name!r}{nearest(name, known)}; see tokenflock list examples"
-        )
+        hint = nearest(name, known) or "; see tokenflock list examples"
+        raise InputError(f"there is no example {name!r}{hint}")
     return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, StoreError
-from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, write
+from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, segment_paths, write
 from ..trajectory import Trajectory
 from .files import identity, parse, read_text, render
 from .spec import RunSpec
@@ -135,13 +135,14 @@ def _put_in_place(fresh: Path, folder: Path, replaced: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed process was writing."""
-    for place in (folder, folder / SEGMENTS):
-        for item in place.glob(f"{SCRATCH}*"):
-            if item.is_dir():
-                shutil.rmtree(item, ignore_errors=True)
-            else:
-                item.unlink(missing_ok=True)
+    """Remove what a killed process was writing, and parts that nothing leads up to."""
+    used = {folder / SEGMENTS / INITIAL, *segment_paths(folder)}
+    stale = [item for item in (folder / SEGMENTS).glob("*") if item not in used]
+    for item in [*stale, *folder.glob(f"{SCRATCH}*")]:
+        if item.is_dir():
+            shutil.rmtree(item, ignore_errors=True)
+        else:
+            item.unlink(missing_ok=True)
 
 
 def write_summary(folder: Path, content: dict[str, Any]) -> None:

@@ -87,8 +87,8 @@ class Job:
             require_bytes(
                 sizes.temp_size_in_bytes + len(self.parts) * sizes.output_size_in_bytes,
                 "the compiled program and its results",
-                "use reduction = 'tiled', fewer samples or saves, and leave out observables that "
-                "compare all pairs of tokens",
+                "use fewer samples or saves, leave out observables that compare all pairs of tokens "
+                "(clusters, energies, histograms), and use reduction = 'tiled'",
             )
 
     def advance(self, state: State, part: Part) -> Segment:

@@ -67,7 +67,7 @@ def _integrate(job: Job, folder: Path, report: Report) -> Trajectory:
 
 def summary(job_id: str, run: Trajectory, folder: Path, seconds: float) -> dict[str, Any]:
     """What the command line prints as JSON."""
-    return {
+    content = {
         "id": job_id,
         "label": run.attributes["label"],
         "outcome": run.outcome,
@@ -75,18 +75,19 @@ def summary(job_id: str, run: Trajectory, folder: Path, seconds: float) -> dict[
         "time": run.reached,
         "clusters": _last(run, "clusters"),
         "energy": _last(run, "energy"),
-        "health": _strict(run.health),
+        "health": run.health,
         "store": str(folder / STORE),
         "seconds": round(seconds, 3),
         "ok": succeeded(run.outcome),
     }
+    return _strict(content)
 
 
 def _last(run: Trajectory, name: str) -> Any:
     """The last value of an observable; a nested list for a batch; None if it was not observed."""
     if f"final_{name}" not in run.arrays:
         return None
-    return _strict(np.asarray(run.arrays[f"final_{name}"]).tolist())
+    return np.asarray(run.arrays[f"final_{name}"]).tolist()
 
 
 def _strict(value: Any) -> Any:

@@ -167,7 +167,9 @@ class LogTimes(Strict):
     count: int = Field(ge=2, le=1_000_000)
 
 
-Parameter = bool | int | float | str | list[float]
+# Whole numbers of observables are sizes of arrays.
+Size = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]
+Parameter = bool | Size | float | str | list[float]
 
 
 class SaveSpec(Strict):

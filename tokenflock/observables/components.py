@@ -8,39 +8,16 @@ from __future__ import annotations
 
 import math
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Float, Int, Shaped
 
 from ..errors import InputError, require
+from ..graph import component_labels
 from ..space import Space, Sphere
 from .base import Observable, Snapshot
 from .pairs import squared_chords, squared_radius
 
 Parameters = tuple[tuple[str, float | int], ...]
-
-
-def component_labels(adjacent: Bool[Array, "n n"]) -> Int[Array, " n"]:
-    """Smallest index of each token's connected component, for a symmetric adjacency matrix.
-
-    Every tree hooks its root below the smallest label it touches, then paths are compressed by
-    pointer jumping. O(n^2) per round; O(log n) rounds on chains and rings in any order.
-    """
-    n = adjacent.shape[0]
-    doublings = max(1, math.ceil(math.log2(n)))
-
-    def touched(labels: Array) -> Array:
-        others = jnp.min(jnp.where(adjacent, labels[None, :], n), axis=1)
-        return jnp.minimum(others, labels)
-
-    def hook(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        labels, _ = carry
-        parents = labels.at[labels].min(touched(labels))
-        roots = jax.lax.fori_loop(0, doublings, lambda _, p: p[p], parents)
-        return roots, jnp.any(roots != labels)
-
-    start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(True))
-    return jax.lax.while_loop(lambda carry: carry[1], hook, start)[0]
 
 
 def closeness(space: Space, angle: float | None, distance: float | None) -> float:

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from ..errors import require
+from ..graph import component_labels
 from .base import Observable, Snapshot
-from .components import component_labels
 from .pairs import squared_chords
 from .reading import first_attention, lab
 

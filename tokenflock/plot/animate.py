@@ -67,15 +67,17 @@ def _scene(plt: Any, run: Trajectory, sample: Any, frames: int) -> tuple[Any, An
         below.plot(times, values, color=PALETTE[0], lw=1.1)
         below.set(xlabel="time t", ylabel=series.replace("_", " "))
         (marker,) = below.plot([times[0]], [values[0]], "o", color=PALETTE[1], ms=5)
-    title = top.set_title("")
+    title = top.set_title(run.attributes["label"])
     figure.tight_layout()
 
-    def show(index: int) -> None:
+    def show(index: int) -> list[Any]:
         row = rows[index]
-        view.show(states[row])
         title.set_text(f"{run.attributes['label']}   t = {times[row]:.3g}")
+        moving = [*view.show(states[row]), title]
         if marker is not None:
             marker.set_data([times[row]], [values[row]])
+            moving.append(marker)
+        return moving
 
     return figure, show, len(rows)
 
@@ -86,13 +88,18 @@ def _size(figure: Any) -> tuple[int, int]:
 
 
 def _pictures(figure: Any, show: Any, count: int, report: Report | None) -> Any:
+    """The frames; what does not move is drawn once."""
+    canvas = figure.canvas
+    for artist in show(0):
+        artist.set_animated(True)
+    canvas.draw()
+    still = canvas.copy_from_bbox(figure.bbox)
     width, height = _size(figure)
     for index in range(count):
-        show(index)
-        figure.canvas.draw()
-        yield np.ascontiguousarray(
-            np.asarray(figure.canvas.buffer_rgba())[:height, :width, :3]
-        )
+        canvas.restore_region(still)
+        for artist in show(index):
+            artist.axes.draw_artist(artist)
+        yield np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[:height, :width, :3])
         if report is not None:
             report((index + 1) / count)
 

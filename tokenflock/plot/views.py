@@ -100,7 +100,7 @@ class CircleView:
         axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), xticks=[], yticks=[])
         for side in axes.spines.values():
             side.set_visible(False)
-        self.dots = axes.scatter([], [], s=20, c=[], linewidths=0.3, edgecolors="white", zorder=3)
+        self.dots = axes.scatter([], [], s=20, linewidths=0.3, edgecolors="white", zorder=3)
         self.colours = colours
 
     def show(self, points: np.ndarray) -> list[Any]:
@@ -131,7 +131,7 @@ class PlaneView:
         axes.set_aspect("equal")
         axes.set_xlabel("coordinate 1" if d <= 2 else "principal axis 1")
         axes.set_ylabel("coordinate 2" if d <= 2 else "principal axis 2")
-        self.dots = axes.scatter([], [], s=20, c=[], linewidths=0.3, edgecolors="white", zorder=3)
+        self.dots = axes.scatter([], [], s=20, linewidths=0.3, edgecolors="white", zorder=3)
         self.colours = colours
 
     def show(self, points: np.ndarray) -> list[Any]:

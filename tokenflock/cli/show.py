@@ -1,0 +1,117 @@
+"""What a run shows of itself: the note of the bar, the pictures, the table at the end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..lab.spec import RunSpec
+    from ..trajectory import Trajectory
+
+TABLE_ROWS = 12
+
+
+def note(t: float, values: dict[str, Any]) -> str:
+    """What the bar says beside the time: clusters, if a single run counts them."""
+    import numpy as np
+
+    clusters = values.get("clusters")
+    if clusters is None or np.ndim(clusters) > 0 or not np.isfinite(clusters):
+        return f"t = {t:.4g}"
+    return f"t = {t:.4g}, {int(clusters)} clusters"
+
+
+def pictures(spec: RunSpec, trajectory: Trajectory, folder: Path, bar: Any) -> None:
+    """The figure and the animation the spec asks for."""
+    from ..integrate.outcome import succeeded
+
+    if not succeeded(trajectory.outcome):
+        return
+    if spec.output.figure:
+        _figure(trajectory, folder / "figure.png")
+    if spec.output.animation != "none" and spec.save.states:
+        task = bar.add_task("animation", total=1.0, note="")
+        _without_screen()
+        trajectory.animate(
+            folder / f"animation.{spec.output.animation}",
+            frames=spec.output.frames,
+            report=lambda done: bar.update(task, completed=done),
+        )
+
+
+def _without_screen() -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+
+
+def _figure(trajectory: Trajectory, path: Path) -> None:
+    from ..lab.folder import writing
+    from ..store import SCRATCH
+
+    _without_screen()
+    from matplotlib import pyplot as plt
+
+    figure = trajectory.plot()
+    scratch = path.with_name(f"{SCRATCH}{path.name}")
+    with writing(path):
+        try:
+            figure.savefig(scratch, bbox_inches="tight", format="png")
+            os.replace(scratch, path)
+        finally:
+            plt.close(figure)
+            scratch.unlink(missing_ok=True)
+
+
+def show(trajectory: Trajectory, folder: Path, result: dict[str, Any]) -> None:
+    """A table of the time series, how it went, and where it is."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False)
+    if not any(axis == "beta" or axis.startswith("sample") for axis in trajectory.coords):
+        console.print(_table(trajectory))
+    console.print(_health(result))
+    if trajectory.attributes["numerics"]["method"] == "Layers":
+        console.print("times are layers x step: this clock runs slower than the flow's")
+    files = [item.name for item in sorted(folder.iterdir()) if not item.name.startswith(".")]
+    console.print(f"{folder}: {', '.join(files)}")
+
+
+def _health(result: dict[str, Any]) -> str:
+    health = result["health"]
+    violation, drift = health.get("energy_violation"), health["norm_drift"]
+    parts = [
+        f"{result['outcome']} at t = {result['time']:g}: {health['accepted_steps']} steps "
+        f"({health['rejected_steps']} rejected)",
+        *([] if drift is None else [f"norm drift {drift:.1e}"]),
+        *([] if violation is None else [f"energy violation {violation:.1e}"]),
+        f"{result['seconds']:.1f} s",
+    ]
+    return ", ".join(parts)
+
+
+def _table(trajectory: Trajectory) -> Any:
+    """A dozen rows of every scalar observable."""
+    import numpy as np
+    from rich.table import Table
+
+    from ..plot.draw import scalar_names
+
+    names = sorted(scalar_names(trajectory), key=lambda name: name != "clusters")
+    times = np.asarray(trajectory.time)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("time", justify="right")
+    for name in names:
+        table.add_column(_heading(name, trajectory.details.get(name, {})), justify="right")
+    for row in np.unique(np.linspace(0, len(times) - 1, TABLE_ROWS).astype(int)):
+        values = [np.asarray(trajectory.arrays[name])[row] for name in names]
+        table.add_row(f"{times[row]:.4g}", *(f"{value:.6g}" for value in values))
+    return table
+
+
+def _heading(name: str, details: dict[str, Any]) -> str:
+    """The observable with the threshold it depends on."""
+    stated = [f"{key} {details[key]:g}" for key in ("angle", "distance") if details.get(key)]
+    return name.replace("_", " ") + (f" ({', '.join(stated)})" if stated else "")
