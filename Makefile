@@ -31,10 +31,9 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/clock.py
 
 docs: $(STAMP)
-	$(BIN)/python docs/make_figures.py
+	$(BIN)/python docs/build.py
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .ruff_cache .hypothesis

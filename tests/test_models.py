@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.special
-import tokenflock as flock
 from scipy.linalg import expm
+
+import tokenflock as flock
 from tokenflock.dynamics import State
 
 N, D = 7, 3
@@ -114,9 +115,7 @@ CASES = {
     ),
     "sigmoid": (
         flock.SigmoidSA(2.0, bias=-0.4),
-        sphere_oracle(
-            lambda s, i, j: scipy.special.expit(2 * s - 0.4), dot, same, normalise=False
-        ),
+        sphere_oracle(lambda s, i, j: scipy.special.expit(2 * s - 0.4), dot, same, normalise=False),
     ),
     "linear": (
         flock.LinearSA(0.7),
@@ -124,15 +123,11 @@ CASES = {
     ),
     "kernel": (
         flock.KernelFlow(lambda u: jnp.log1p(jnp.exp(3 * u))),
-        sphere_oracle(
-            lambda s, i, j: 3 * scipy.special.expit(3 * s), dot, same, normalise=False
-        ),
+        sphere_oracle(lambda s, i, j: 3 * scipy.special.expit(3 * s), dot, same, normalise=False),
     ),
     "polynomial kernel": (
         flock.KernelFlow([0.3, 0.5, -0.2, 0.1]),
-        sphere_oracle(
-            lambda s, i, j: 0.5 - 0.4 * s + 0.3 * s**2, dot, same, normalise=False
-        ),
+        sphere_oracle(lambda s, i, j: 0.5 - 0.4 * s + 0.3 * s**2, dot, same, normalise=False),
     ),
 }
 
@@ -304,20 +299,22 @@ class Pinned(flock.Term):
 def test_an_invented_model_works_with_no_change_to_the_library():
     """A new kind and a new term: velocity, tiles, batches, layers, gradients, observables, solve."""
     model = flock.Dynamics(None, flock.Attention(beta=0.5, kind=Cubic()) + Pinned())
-    raw = attention_oracle(
-        X, MASS, lambda s, i, j: (1 + 0.5 * s) ** 3, dot, same, normalise=False
-    )
+    raw = attention_oracle(X, MASS, lambda s, i, j: (1 + 0.5 * s) ** 3, dot, same, normalise=False)
     raw[0] += -3.0 * X[0, ::-1]
     expected = np.array([project(x, v) for x, v in zip(X, raw, strict=True)])
     for reduction in (flock.Dense(), flock.Tiled(2)):
-        np.testing.assert_allclose(velocity(model, TOKENS, 0.0, reduction).points, expected, atol=1e-13)
+        np.testing.assert_allclose(
+            velocity(model, TOKENS, 0.0, reduction).points, expected, atol=1e-13
+        )
     batch = flock.uniform(flock.Sphere(3), 6, seed=0, samples=2)
     save = flock.Save(every=0.5, states=True, observe=[flock.clusters(angle=0.1)])
     run = flock.solve(model, batch, t1=1.0, rtol=1e-8, atol=1e-10, save=save)
     assert run["clusters"].dims == ("sample", "time")
     layers = flock.solve(model, batch, t1=1.0, method=flock.Layers(0.25))
     assert np.all(np.isfinite(layers.final.points))
-    tsit = flock.solve(model, batch, t1=1.0, rtol=1e-8, atol=1e-10, method=diffrax.Tsit5(), save=save)
+    tsit = flock.solve(
+        model, batch, t1=1.0, rtol=1e-8, atol=1e-10, method=diffrax.Tsit5(), save=save
+    )
     np.testing.assert_allclose(tsit.states, run.states, atol=1e-6)
 
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import jaxtyping
 import pytest
+
 import tokenflock as flock
 from tokenflock.graph import component_labels
 

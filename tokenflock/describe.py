@@ -19,10 +19,22 @@ import numpy as np
 from .errors import StoreError
 
 # Modules whose classes may appear in a description; nothing else is ever instantiated.
-HOMES = (
-    "masks kinds weights terms noise normalisation dynamics space measure "
-    "observables.base reduce.dense reduce.tiled integrate.clocks integrate.methods"
-).split()
+HOMES = [
+    "masks",
+    "kinds",
+    "weights",
+    "terms",
+    "noise",
+    "normalisation",
+    "dynamics",
+    "space",
+    "measure",
+    "observables.base",
+    "reduce.dense",
+    "reduce.tiled",
+    "integrate.clocks",
+    "integrate.methods",
+]
 
 
 def describe(value: Any) -> Any:

@@ -18,7 +18,7 @@ from .measure import Measure
 from .noise import Noise
 from .normalisation import MixLN, Normalisation, PostLN
 from .reduce import Dense, Reduction
-from .runtime import ArrayLike
+from .runtime import Scalar
 from .space import Euclidean, Space, Sphere
 from .terms import Attention, Sum, Term
 from .weights import Schedule, Weights
@@ -57,7 +57,7 @@ class Frame(eqx.Module):
     """The coordinates in which the equation is integrated."""
 
     @abc.abstractmethod
-    def force(self, terms: Term, t: ArrayLike, mu: Measure, reduction: Reduction) -> Array:
+    def force(self, terms: Term, t: Scalar, mu: Measure, reduction: Reduction) -> Array:
         """The field in these coordinates, at the tokens of mu."""
 
     def check(self, terms: Term, mu: Measure, t1: float) -> None:
@@ -67,7 +67,7 @@ class Frame(eqx.Module):
 class Lab(Frame):
     """The tokens as they are."""
 
-    def force(self, terms: Term, t: ArrayLike, mu: Measure, reduction: Reduction) -> Array:
+    def force(self, terms: Term, t: Scalar, mu: Measure, reduction: Reduction) -> Array:
         return terms.field(t, mu.points, mu, reduction)
 
 
@@ -77,7 +77,7 @@ class Rescaled(Frame):
     Bounded where x grows like e^{lambda t}. Needs one attention term with one head and constant V.
     """
 
-    def force(self, terms: Term, t: ArrayLike, mu: Measure, reduction: Reduction) -> Array:
+    def force(self, terms: Term, t: Scalar, mu: Measure, reduction: Reduction) -> Array:
         assert isinstance(terms, Attention)
         z, V = mu.points, _value_matrix(terms.weights, mu.d)
         lab = mu.at(to_lab(terms.weights, t, z))
@@ -108,7 +108,7 @@ def _value_matrix(weights: Schedule, d: int) -> Float[Array, "d d"]:
     return V * jnp.eye(d) if V.ndim == 0 else V[0]
 
 
-def to_lab(weights: Schedule, t: ArrayLike, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def to_lab(weights: Schedule, t: Scalar, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
     """x = e^{tV} z."""
     V = _value_matrix(weights, z.shape[-1])
     return z @ jax.scipy.linalg.expm(jnp.asarray(t) * V).T
@@ -144,13 +144,13 @@ class Dynamics(eqx.Module):
         self.label = label
 
     def field(
-        self, t: ArrayLike, x: Float[Array, "m d"], mu: Measure, reduction: Reduction | None = None
+        self, t: Scalar, x: Float[Array, "m d"], mu: Measure, reduction: Reduction | None = None
     ) -> Float[Array, "m d"]:
         """The velocity v[mu](t, x), tangent to the space, at any points x (post-LN, lab frame)."""
         force = self.terms.field(t, x, mu, reduction or Dense())
         return mu.space.project(x, force)
 
-    def velocity(self, t: ArrayLike, state: State, mu: Measure, reduction: Reduction) -> State:
+    def velocity(self, t: Scalar, state: State, mu: Measure, reduction: Reduction) -> State:
         """Time derivative of the state; points are retracted first, so stages may leave the space."""
         here = self._here(state, mu)
         points, radial = self._rates(t, here, reduction)
@@ -158,9 +158,7 @@ class Dynamics(eqx.Module):
             return State(points, radial)
         return State(state.clusters.follow(points), radial, state.clusters.at_rest())
 
-    def _rates(
-        self, t: ArrayLike, here: Measure, reduction: Reduction
-    ) -> tuple[Array, Array | None]:
+    def _rates(self, t: Scalar, here: Measure, reduction: Reduction) -> tuple[Array, Array | None]:
         """Velocity of the points and of the radii."""
         if isinstance(here.space, Euclidean):
             return self.frame.force(self.terms, t, here, reduction), None
@@ -178,7 +176,7 @@ class Dynamics(eqx.Module):
         return eqx.tree_at(lambda m: m.weights, here, state.clusters.masses)
 
     def layer(
-        self, t: ArrayLike, state: State, mu: Measure, step: ArrayLike, reduction: Reduction
+        self, t: Scalar, state: State, mu: Measure, step: Scalar, reduction: Reduction
     ) -> State:
         """One layer of the discrete network: x <- N(x + step A(x)), or the scheme's own update."""
         here = mu.at(state.points, state.radii)
@@ -188,7 +186,7 @@ class Dynamics(eqx.Module):
         return State(*self.scheme().layer(t, state.points, state.radii, force, step))
 
     def displacement(
-        self, t: ArrayLike, state: State, mu: Measure, increment: Array, reduction: Reduction
+        self, t: Scalar, state: State, mu: Measure, increment: Array, reduction: Reduction
     ) -> State:
         """The tangent step made by a Brownian increment."""
         assert self.noise is not None
@@ -239,8 +237,8 @@ class Dynamics(eqx.Module):
             f"normalisation schemes need tokens on a sphere, got {mu.space}",
         )
         self.terms.check(mu)
-        if isinstance(self.noise, Noise) and hasattr(self.noise, "attention"):
-            self.noise.attention.check(mu)
+        if self.noise is not None:
+            self.noise.check(mu)
         self.frame.check(self.terms, mu, t1)
 
 

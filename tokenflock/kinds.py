@@ -192,8 +192,7 @@ class Unnormalised(Weighted):
     def __check_init__(self) -> None:
         require(
             self.convention in ("perspective", "metastability", "kinetic"),
-            "USA's convention is perspective, metastability or kinetic, got "
-            f"{self.convention!r}",
+            f"USA's convention is perspective, metastability or kinetic, got {self.convention!r}",
         )
 
     def weight(self, scores: Array, beta: Array) -> Array:
@@ -312,7 +311,7 @@ class Sinkhorn(Kind):
         )
         solution = solver(linear_problem.LinearProblem(plan, a=mass, b=mass))
         out = (solution.matrix * keep) @ values / mass[:, None]
-        return jnp.where(solution.converged, out, jnp.nan)
+        return jnp.where(jnp.asarray(solution.converged), out, jnp.nan)
 
 
 KINDS: dict[str, Callable[..., Kind]] = {

@@ -95,7 +95,9 @@ def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
     if weights is None:
         return jnp.full((n,), 1.0 / n)
     array = jnp.asarray(weights, dtype=float)
-    require(array.shape == (n,), f"weights must have shape ({n},), one per token, got {array.shape}")
+    require(
+        array.shape == (n,), f"weights must have shape ({n},), one per token, got {array.shape}"
+    )
     if is_traced(array):
         return array / jnp.sum(array)
     require(
@@ -134,9 +136,7 @@ def from_array(
     return Measure(space, space.retract(array) if normalise else array, weights, radii, ordered)
 
 
-def uniform(
-    space: Space, n: int, seed: int, samples: int | Sequence[int] | None = None
-) -> Measure:
+def uniform(space: Space, n: int, seed: int, samples: int | Sequence[int] | None = None) -> Measure:
     """n independent uniform tokens: normalised Gaussians on the sphere."""
     return Measure(space, space.sample_uniform(jr.key(seed), _shape(n, samples)))
 
@@ -152,7 +152,11 @@ def gaussian(
 
 
 def box(
-    space: Euclidean, n: int, seed: int, half_width: float, samples: int | Sequence[int] | None = None
+    space: Euclidean,
+    n: int,
+    seed: int,
+    half_width: float,
+    samples: int | Sequence[int] | None = None,
 ) -> Measure:
     """n independent tokens uniform in [-half_width, half_width]^d (2305.05465's experiments)."""
     require(half_width > 0, f"half_width must be positive, got {half_width}")
@@ -186,7 +190,8 @@ def cap(
     default = jnp.zeros(space.d).at[0].set(1.0)
     axis = default if centre is None else normalise(jnp.asarray(centre, dtype=float))
     require(
-        axis.shape == (space.d,), f"centre must have shape ({space.d},) on {space}, got {axis.shape}"
+        axis.shape == (space.d,),
+        f"centre must have shape ({space.d},) on {space}, got {axis.shape}",
     )
     return Measure(space, _around(jr.key(seed), space, axis, radius, _shape(n, samples)))
 
@@ -206,7 +211,7 @@ def mixture(
         f"centres must have shape (k, {space.d}), got {directions.shape}",
     )
     keys = jr.split(jr.key(seed), directions.shape[0])
-    shape = _shape(max(per_cluster, 2), samples)[:-1] + (per_cluster,)
+    shape = (*_shape(max(per_cluster, 2), samples)[:-1], per_cluster)
     groups = [
         _around(key, space, centre, radius, shape)
         for key, centre in zip(keys, directions, strict=True)
@@ -281,4 +286,3 @@ LAWS = {
     law.__name__: law
     for law in (uniform, gaussian, box, hemisphere, cap, mixture, equiangular, arcs)
 }
-

@@ -65,7 +65,10 @@ def CausalSA(
 
 
 def Kinetic(beta: ArrayLike, slope: float = 0.0) -> Dynamics:
-    """theta_j' = Z_j^{-1} sum_{k<j} e^{-slope (j-k)/n} w'(theta_j - theta_k), w = e^{beta cos} (2605.09213)."""
+    """theta_j' = Z_j^{-1} sum_{k<j} e^{-slope (j-k)/n} w'(theta_j - theta_k) (2605.09213).
+
+    w = e^{beta cos}; no self term, so the first token rests.
+    """
     attention = Attention(None, beta, Unnormalised("kinetic"), ALiBi(slope, self_term=False))
     return _model("Kinetic", attention)
 
@@ -112,7 +115,9 @@ def RescaledSA(beta: ArrayLike, weights: Schedule | None = None) -> Dynamics:
     return Dynamics(None, attention, frame=Rescaled(), label="RescaledSA")
 
 
-def NoisyUSA(beta: ArrayLike, temperature: float, convention: Convention = "perspective") -> Dynamics:
+def NoisyUSA(
+    beta: ArrayLike, temperature: float, convention: Convention = "perspective"
+) -> Dynamics:
     """USA with independent spherical Brownian motion sqrt(2 temperature) dB (2512.01868)."""
     return USA(beta, convention, noise=Brownian(temperature))
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from .errors import require
 from .measure import Measure
 from .reduce import Reduction
-from .runtime import ArrayLike, is_traced
+from .runtime import ArrayLike, Scalar, is_traced
 from .terms import Attention
 
 
@@ -33,12 +33,15 @@ class Noise(eqx.Module):
     # Whether the Ito and Stratonovich readings agree after projection on the tangent space.
     reading_free: ClassVar[bool]
 
+    def check(self, mu: Measure) -> None:
+        """Refuse a measure this noise cannot act on."""
+
     @abc.abstractmethod
     def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
         """Shape of the driving Brownian motion."""
 
     @abc.abstractmethod
-    def amplitude(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def amplitude(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         """What multiplies the increment."""
 
     @abc.abstractmethod
@@ -61,7 +64,7 @@ class Brownian(Noise):
     def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
         return mu.points.shape[-2:]
 
-    def amplitude(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def amplitude(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return jnp.sqrt(2.0 * self.temperature)
 
     def apply(self, amplitude: Array, increment: Array) -> Array:
@@ -87,7 +90,10 @@ class CommonNoise(Noise):
     def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
         return (mu.d, mu.d)
 
-    def amplitude(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def check(self, mu: Measure) -> None:
+        self.attention.check(mu)
+
+    def amplitude(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return self.scale * self.attention.field(t, x, mu, reduction)
 
     def apply(self, amplitude: Array, increment: Array) -> Array:

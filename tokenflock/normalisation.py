@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .errors import require
-from .runtime import ArrayLike, is_traced
+from .runtime import ArrayLike, Scalar, is_traced
 from .space import normalise
 
 Radii = Float[Array, " n"]
@@ -46,15 +46,15 @@ class Normalisation(eqx.Module):
     tangent_only: ClassVar[bool]
 
     @abc.abstractmethod
-    def update(self, t: ArrayLike, force: Vectors) -> Vectors:
+    def update(self, t: Scalar, force: Vectors) -> Vectors:
         """The vector G that is added to x: A itself, or A normalised, or scaled."""
 
     @abc.abstractmethod
-    def grows(self, t: ArrayLike) -> Array:
+    def grows(self, t: Scalar) -> Array:
         """Whether the radius is kept (true, pre-LN) or reset by a final normalisation (false)."""
 
     def velocity(
-        self, t: ArrayLike, theta: Vectors, radii: Radii | None, force: Vectors
+        self, t: Scalar, theta: Vectors, radii: Radii | None, force: Vectors
     ) -> tuple[Vectors, Radii | None]:
         """theta' before projection, and r'.
 
@@ -68,7 +68,7 @@ class Normalisation(eqx.Module):
         return push / jnp.where(grows, radii, 1.0)[:, None], radial
 
     def layer(
-        self, t: ArrayLike, theta: Vectors, radii: Radii | None, force: Vectors, step: ArrayLike
+        self, t: Scalar, theta: Vectors, radii: Radii | None, force: Vectors, step: Scalar
     ) -> tuple[Vectors, Radii | None]:
         """One layer of the discrete network with residual weight `step`."""
         push = step * self.update(t, force)
@@ -85,10 +85,10 @@ class PostLN(Normalisation):
     moves_radii: ClassVar[bool] = False
     tangent_only: ClassVar[bool] = True
 
-    def update(self, t: ArrayLike, force: Array) -> Array:
+    def update(self, t: Scalar, force: Array) -> Array:
         return force
 
-    def grows(self, t: ArrayLike) -> Array:
+    def grows(self, t: Scalar) -> Array:
         return jnp.asarray(False)
 
 
@@ -98,10 +98,10 @@ class PreLN(Normalisation):
     moves_radii: ClassVar[bool] = True
     tangent_only: ClassVar[bool] = False
 
-    def update(self, t: ArrayLike, force: Array) -> Array:
+    def update(self, t: Scalar, force: Array) -> Array:
         return force
 
-    def grows(self, t: ArrayLike) -> Array:
+    def grows(self, t: Scalar) -> Array:
         return jnp.asarray(True)
 
 
@@ -115,10 +115,10 @@ class MixLN(Normalisation):
     def __init__(self, tau: ArrayLike):
         self.tau = _positive("tau", tau)
 
-    def update(self, t: ArrayLike, force: Array) -> Array:
+    def update(self, t: Scalar, force: Array) -> Array:
         return force
 
-    def grows(self, t: ArrayLike) -> Array:
+    def grows(self, t: Scalar) -> Array:
         return jnp.asarray(t) > self.tau
 
 
@@ -128,10 +128,10 @@ class PeriLN(Normalisation):
     moves_radii: ClassVar[bool] = True
     tangent_only: ClassVar[bool] = False
 
-    def update(self, t: ArrayLike, force: Array) -> Array:
+    def update(self, t: Scalar, force: Array) -> Array:
         return normalise(force)
 
-    def grows(self, t: ArrayLike) -> Array:
+    def grows(self, t: Scalar) -> Array:
         return jnp.asarray(True)
 
 
@@ -145,10 +145,10 @@ class NGPT(Normalisation):
     def __init__(self, alpha: ArrayLike):
         self.alpha = _positive("alpha", alpha)
 
-    def update(self, t: ArrayLike, force: Array) -> Array:
+    def update(self, t: Scalar, force: Array) -> Array:
         return self.alpha * normalise(force)
 
-    def grows(self, t: ArrayLike) -> Array:
+    def grows(self, t: Scalar) -> Array:
         return jnp.asarray(False)
 
 
@@ -158,10 +158,10 @@ class SqrtScaling(Normalisation):
     moves_radii: ClassVar[bool] = False
     tangent_only: ClassVar[bool] = True
 
-    def update(self, t: ArrayLike, force: Array) -> Array:
+    def update(self, t: Scalar, force: Array) -> Array:
         return force / jnp.sqrt(1.0 + jnp.asarray(t))
 
-    def grows(self, t: ArrayLike) -> Array:
+    def grows(self, t: Scalar) -> Array:
         return jnp.asarray(False)
 
 

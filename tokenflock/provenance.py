@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from . import __version__
+from . import __version__  # pyright: ignore[reportAttributeAccessIssue]
 
 PACKAGES = ("jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy", "ott-jax", "xarray", "zarr")
 

@@ -13,9 +13,12 @@ from typing import Any
 import jax
 import jax.typing
 import platformdirs
+from jax.core import Tracer
 
 # What a user may write for numbers: an array, a number, or nested lists of them.
 ArrayLike = jax.typing.ArrayLike | Sequence[Any]
+# What a time, a step or another single number may be inside compiled code.
+Scalar = jax.typing.ArrayLike
 CACHE_VARIABLE = "TOKENFLOCK_CACHE"
 
 
@@ -32,7 +35,7 @@ def _configure() -> None:
         jax.config.update("jax_enable_x64", True)
     # TF32 or bfloat16 passes would put 1e-3 relative errors inside an exponential.
     jax.config.update("jax_default_matmul_precision", "highest")
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         # The hundred small programs of a run's start and figure take a second to compile.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
@@ -43,4 +46,4 @@ _configure()
 
 def is_traced(*arrays: object) -> bool:
     """True inside jit, grad or vmap, where values cannot be inspected."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays))
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))

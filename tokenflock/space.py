@@ -25,7 +25,7 @@ def normalise(x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
     return x * jnp.where(is_zero, 0.0, jnp.where(is_zero, 1.0, squared) ** -0.5)
 
 
-def angle(x: Float[Array, "*a d"], y: Float[Array, "*b d"]) -> Float[Array, "..."]:
+def angle(x: Float[Array, "*a d"], y: Float[Array, "*b d"]) -> Float[Array, ...]:
     """Angle between unit vectors by 2 atan2(|x-y|, |x+y|), accurate at 0 and at pi."""
     difference = jnp.linalg.norm(x - y, axis=-1)
     total = jnp.linalg.norm(x + y, axis=-1)

@@ -144,7 +144,9 @@ def _check(dataset: Any) -> None:
         raise ValueError(f"its format is {dataset.attrs.get('format')!r}, not {FORMAT!r}")
     stated = dataset.attrs["checksums"]
     found = {str(name): _checksum(v.values) for name, v in dataset.variables.items()}
-    wrong = sorted(name for name in stated.keys() | found.keys() if stated.get(name) != found.get(name))
+    wrong = sorted(
+        name for name in stated.keys() | found.keys() if stated.get(name) != found.get(name)
+    )
     if wrong:
         raise ValueError(f"data missing or changed in {', '.join(wrong)}")
 

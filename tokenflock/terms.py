@@ -21,7 +21,7 @@ from .kinds import Kind, Softmax
 from .masks import Full, Mask
 from .measure import Measure
 from .reduce import Dense, Problem, Reduction
-from .runtime import ArrayLike, is_traced
+from .runtime import ArrayLike, Scalar, is_traced
 from .weights import Schedule, Weights, check_dimension
 
 
@@ -30,12 +30,12 @@ class Term(eqx.Module):
 
     @abc.abstractmethod
     def field(
-        self, t: ArrayLike, x: Float[Array, "m d"], mu: Measure, reduction: Reduction
+        self, t: Scalar, x: Float[Array, "m d"], mu: Measure, reduction: Reduction
     ) -> Float[Array, "m d"]:
         """v[mu](t, x) at the points x."""
 
     def tangent_field(
-        self, t: ArrayLike, x: Float[Array, "n d"], mu: Measure, reduction: Reduction
+        self, t: Scalar, x: Float[Array, "n d"], mu: Measure, reduction: Reduction
     ) -> Float[Array, "n d"]:
         """The field at the tokens of mu up to multiples of x_i, which a projection P_{x_i} removes."""
         return self.field(t, x, mu, reduction)
@@ -64,10 +64,10 @@ class Sum(Term):
 
     terms: tuple[Term, ...]
 
-    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return _total([term.field(t, x, mu, reduction) for term in self.terms])
 
-    def tangent_field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def tangent_field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return _total([term.tangent_field(t, x, mu, reduction) for term in self.terms])
 
     def check(self, mu: Measure) -> None:
@@ -101,17 +101,17 @@ class Attention(Term):
         self.kind = Softmax() if kind is None else kind
         self.mask = Full() if mask is None else mask
 
-    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return self.carried(t, x, mu, mu.points, reduction)
 
-    def tangent_field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def tangent_field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         V = self.weights.at(t).V
         scalar = V is None or V.ndim == 0
         return self.carried(t, x, mu, mu.points, reduction, drop_self=scalar)
 
     def carried(
         self,
-        t: ArrayLike,
+        t: Scalar,
         x: Array,
         mu: Measure,
         carriers: Array,
@@ -137,7 +137,7 @@ class Attention(Term):
         )
         return jnp.sum(heads, axis=0)
 
-    def matrix(self, t: ArrayLike, mu: Measure) -> Float[Array, "heads n n"]:
+    def matrix(self, t: Scalar, mu: Measure) -> Float[Array, "heads n n"]:
         """The attention weights a_ij of every head (values replaced by the identity)."""
         weights = self.weights.at(t)
         identity, log_weights = jnp.eye(mu.n), jnp.log(mu.weights)
@@ -220,7 +220,9 @@ class Perceptron(Term):
         )
         width = self.inner.shape[0]
         self.bias = jnp.zeros(width) if bias is None else jnp.asarray(bias, dtype=float)
-        require(self.bias.shape == (width,), f"bias must have shape ({width},), got {self.bias.shape}")
+        require(
+            self.bias.shape == (width,), f"bias must have shape ({width},), got {self.bias.shape}"
+        )
         self.activation = activation
         self.omega = None if omega is None else jnp.asarray(omega, dtype=float)
 
@@ -254,7 +256,7 @@ class Perceptron(Term):
         outer = scale * jr.normal(second, (d, width), dtype=jnp.float64)
         return Perceptron(inner, outer, jr.normal(third, (width,), dtype=jnp.float64), activation)
 
-    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return self.activation.sigma(x @ self.inner.T + self.bias) @ self.outer.T
 
     def potential(self, x: Float[Array, "m d"]) -> Float[Array, " m"]:
@@ -280,7 +282,7 @@ class Drift(Term):
         converter=lambda value: jnp.asarray(value, dtype=float)
     )
 
-    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return self.matrix * x if self.matrix.ndim == 0 else x @ self.matrix.T
 
     def check(self, mu: Measure) -> None:
@@ -295,5 +297,5 @@ class Potential(Term):
 
     function: Callable[[Array], Array] = eqx.field(static=True)
 
-    def field(self, t: ArrayLike, x: Array, mu: Measure, reduction: Reduction) -> Array:
+    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return jax.vmap(jax.grad(self.function))(x)

@@ -145,7 +145,9 @@ class Trajectory:
         states = jnp.asarray(self.states)
         lead = self.axes["states"][:-2]
         model = self.model if model is None else model
-        values = _observe(observable, model, self.blank_measure, jnp.asarray(self.time), states, lead)
+        values = _observe(
+            observable, model, self.blank_measure, jnp.asarray(self.time), states, lead
+        )
         coords = {name: self.coords[name] for name in lead if name in self.coords}
         return xr.DataArray(
             np.asarray(values),
@@ -183,7 +185,12 @@ class Trajectory:
 
 @eqx.filter_jit
 def _observe(
-    observable: Observable, model: Any, blank: Measure, times: Any, states: Any, lead: tuple[str, ...]
+    observable: Observable,
+    model: Any,
+    blank: Measure,
+    times: Any,
+    states: Any,
+    lead: tuple[str, ...],
 ) -> Any:
     """The observable at every (beta, sample, time) of an array of states."""
 

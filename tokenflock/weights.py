@@ -20,14 +20,14 @@ from jaxtyping import Array, Float
 
 from . import runtime as runtime
 from .errors import InputError, require
-from .runtime import ArrayLike
+from .runtime import ArrayLike, Scalar
 
 
 class Schedule(eqx.Module):
     """Weights as a function of time."""
 
     @abc.abstractmethod
-    def at(self, t: ArrayLike) -> Weights:
+    def at(self, t: Scalar) -> Weights:
         """The weights in force at time t."""
 
     def jumps(self, t1: float) -> list[float]:
@@ -74,7 +74,8 @@ class Weights(Schedule):
         self.V = jnp.asarray(V, dtype=float) if _is_number(V) else _matrix("V", V)
         heads = {name: m.shape[0] for name, m in self.matrices().items()}
         require(
-            len(set(heads.values())) <= 1, f"Q, K, V must have the same number of heads, got {heads}"
+            len(set(heads.values())) <= 1,
+            f"Q, K, V must have the same number of heads, got {heads}",
         )
 
     @staticmethod
@@ -93,7 +94,7 @@ class Weights(Schedule):
         """Number of heads H."""
         return next((m.shape[0] for m in self.matrices().values()), 1)
 
-    def at(self, t: ArrayLike) -> Weights:
+    def at(self, t: Scalar) -> Weights:
         return self
 
     def queries(self, x: Float[Array, "n d"]) -> Float[Array, "heads n k"]:
@@ -167,7 +168,7 @@ class Piecewise(Schedule):
         self.times = jnp.asarray(moments)
         self.stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
 
-    def at(self, t: ArrayLike) -> Weights:
+    def at(self, t: Scalar) -> Weights:
         piece = jnp.searchsorted(self.times, t, side="right")
         return jax.tree.map(lambda leaf: leaf[piece], self.stacked)
 
@@ -233,9 +234,7 @@ class Product(Law):
         return self.scale * (left @ jr.normal(second, (d, d), dtype=jnp.float64))
 
 
-MATRIX_LAWS = {
-    law.__name__: law for law in (Ginibre, Wigner, GOE, PositiveSemidefinite, Product)
-}
+MATRIX_LAWS = {law.__name__: law for law in (Ginibre, Wigner, GOE, PositiveSemidefinite, Product)}
 
 
 class RandomWeights(Schedule):
@@ -278,14 +277,16 @@ class RandomWeights(Schedule):
         self.laws = {name: law for name, law in given.items() if law is not None}
         self.key = jr.key(seed)
 
-    def at(self, t: ArrayLike) -> Weights:
+    def at(self, t: Scalar) -> Weights:
         key = self.key if self.period is None else jr.fold_in(self.key, self._layer(t))
-        drawn = {name: self._draw(jr.fold_in(key, ord(name)), law) for name, law in self.laws.items()}
+        drawn = {
+            name: self._draw(jr.fold_in(key, ord(name)), law) for name, law in self.laws.items()
+        }
         if self.tied is not None:
             drawn["V"] = self.tied * self._bilinear(drawn)
         return Weights(**drawn)
 
-    def _layer(self, t: ArrayLike) -> Array:
+    def _layer(self, t: Scalar) -> Array:
         # The small shift absorbs the rounding of t = m * step accumulated by a fixed-step solver.
         assert self.period is not None
         return jnp.floor(jnp.asarray(t) / self.period + 1e-6).astype(jnp.int32)

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 import tokenflock as flock
 from tokenflock import theory
 from tokenflock.dynamics import State
@@ -27,8 +28,14 @@ def test_T18_K3_1_tokens_stay_in_their_caps_on_the_proved_window():
     assert bool(window.holds)
     assert float(np.exp(window.log_lifetime)) == pytest.approx(1.02403e7, rel=1e-5)
     assert float(window.collapse_time) == pytest.approx(408.0817, rel=1e-6)
-    run = flock.solve(flock.SA(beta), tokens, t1=3000.0, rtol=1e-9, atol=1e-13,
-                      save=flock.Save(at=[408.0, 1000.0], states=True))
+    run = flock.solve(
+        flock.SA(beta),
+        tokens,
+        t1=3000.0,
+        rtol=1e-9,
+        atol=1e-13,
+        save=flock.Save(at=[408.0, 1000.0], states=True),
+    )
     for states in np.asarray(run.states)[1:]:
         for cap, centre in zip((states[:5], states[5:]), pole, strict=True):
             assert np.min(cap @ centre) >= 1 - 2 * eps
@@ -74,8 +81,16 @@ def test_T20_K3_4_two_cluster_lifetimes(beta, expected):
 
 def _lifetime(beta, angles):
     close = flock.when(lambda s: 0.999 - jnp.dot(s.measure.points[0], s.measure.points[-1]))
-    run = flock.solve(flock.SA(beta), flock.from_angles(angles), t1=1e9, rtol=1e-9, atol=1e-11,
-                      merge=flock.Merge(1e-4), clock=flock.LogTime(), stop=close)
+    run = flock.solve(
+        flock.SA(beta),
+        flock.from_angles(angles),
+        t1=1e9,
+        rtol=1e-9,
+        atol=1e-11,
+        merge=flock.Merge(1e-4),
+        clock=flock.LogTime(),
+        stop=close,
+    )
     assert run.outcome == "stopped"
     return run.reached
 
@@ -121,7 +136,9 @@ def test_T25_K5_1_growth_rates_of_the_particle_field(name, beta):
             theta = grid - 1e-4 * np.sin(k * grid) / k
             tokens = flock.from_angles(theta)
             velocity = field.velocity(0.0, State(tokens.points), tokens, flock.Dense()).points
-            rate = np.asarray(velocity[:, 1]) * np.cos(theta) - np.asarray(velocity[:, 0]) * np.sin(theta)
+            rate = np.asarray(velocity[:, 1]) * np.cos(theta) - np.asarray(velocity[:, 0]) * np.sin(
+                theta
+            )
             wave = np.exp(-1j * k * theta)
             measured = (np.mean(-1j * k * rate * wave) / np.mean(wave)).real
             expected = float(theory.growth_rate(k, 2, beta, model=model))
@@ -139,9 +156,15 @@ def test_K5_6_pairing_phase():
     points = np.array([[1.0, 0, 0], [np.cos(phi0), np.sin(phi0), 0], [0, 0, 1.0]])
     grid = np.linspace(phi0, 0.36, 2000)[1:]
     times = theory.two_cluster_lifetime(phi0, grid, 0.5, 0.5, beta)
-    run = flock.solve(flock.SA(beta), flock.from_array(flock.Sphere(3), points), t1=float(times[-1]),
-                      rtol=1e-10, atol=1e-13, clock=flock.LogTime(),
-                      save=flock.Save(at=times[:-1], states=True))
+    run = flock.solve(
+        flock.SA(beta),
+        flock.from_array(flock.Sphere(3), points),
+        t1=float(times[-1]),
+        rtol=1e-10,
+        atol=1e-13,
+        clock=flock.LogTime(),
+        save=flock.Save(at=times[:-1], states=True),
+    )
     states = np.asarray(run.states)
     angle = 2 * np.arcsin(np.linalg.norm(states[:, 0] - states[:, 1], axis=-1) / 2)
     time = np.asarray(run.time)

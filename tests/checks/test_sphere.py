@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import tokenflock as flock
 from scipy.linalg import expm
+
+import tokenflock as flock
 from tokenflock import theory
 from tokenflock.dynamics import State
 
@@ -20,8 +21,13 @@ def field(model, tokens, t=0.0):
 def test_T01_K1_1_norms_after_many_steps():
     weights = flock.Weights.gaussian(d=4, seed=1, heads=3, scale=1.0)
     for model in (flock.SA(6.0), flock.SA(2.0, weights)):
-        run = flock.solve(model, flock.uniform(flock.Sphere(4), 12, seed=3), t1=20.0, **TIGHT,
-                          save=flock.Save(every=1.0, states=True))
+        run = flock.solve(
+            model,
+            flock.uniform(flock.Sphere(4), 12, seed=3),
+            t1=20.0,
+            **TIGHT,
+            save=flock.Save(every=1.0, states=True),
+        )
         norms = np.linalg.norm(run.states, axis=-1)
         assert np.max(np.abs(norms - 1)) < 1e-12
         assert run.health["norm_drift"] < 1e-12
@@ -68,7 +74,9 @@ def test_T04_K1_4_gradient_flow_structure():
     np.testing.assert_allclose(field(flock.USA(beta), tokens), expected, rtol=1e-10, atol=1e-12)
     partition = jnp.sum(jnp.exp(beta * x @ x.T), axis=1)[:, None]
     softmax = partition * field(flock.SA(beta), tokens)
-    np.testing.assert_allclose(softmax, n**2 * tokens.space.project(x, gradient), rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(
+        softmax, n**2 * tokens.space.project(x, gradient), rtol=1e-10, atol=1e-9
+    )
 
 
 def test_T05_K1_6_SA_is_the_gradient_of_log_Z_over_beta():
@@ -97,20 +105,29 @@ ORTHOGONAL = flock.equiangular(flock.Sphere(16), 8)
 def test_T06_K1_7_orthogonal_start_follows_the_scalar_ode(name):
     beta = 2.0
     times = np.array([0.1, 0.3, 0.7, 1.2, 2.0, 3.0])
-    run = flock.solve(MODELS[name](beta), ORTHOGONAL, t1=3.0, rtol=1e-9, atol=1e-11,
-                      save=flock.Save(at=times, states=True))
+    run = flock.solve(
+        MODELS[name](beta),
+        ORTHOGONAL,
+        t1=3.0,
+        rtol=1e-9,
+        atol=1e-11,
+        save=flock.Save(at=times, states=True),
+    )
     gamma = theory.equiangular_gamma(run.time, n=8, beta=beta, model=name)
     gram = inner(run)
     pairs = ~np.eye(8, dtype=bool)
     assert np.max(np.abs(gram[:, pairs] - np.asarray(gamma)[:, None])) < 1e-8
 
 
-@pytest.mark.parametrize(("name", "beta", "expected"), [("SA", 4.0, 6.953502), ("USA", 4.0, 1.130770)])
+@pytest.mark.parametrize(
+    ("name", "beta", "expected"), [("SA", 4.0, 6.953502), ("USA", 4.0, 1.130770)]
+)
 def test_T07_K1_8_reference_times_from_the_particles(name, beta, expected):
     """The time where 32 orthogonal tokens reach inner product .999, by a stop."""
     close = flock.when(lambda s: 0.999 - jnp.dot(s.measure.points[0], s.measure.points[1]))
-    run = flock.solve(MODELS[name](beta), flock.equiangular(flock.Sphere(32), 32), t1=10.0,
-                      **TIGHT, stop=close)
+    run = flock.solve(
+        MODELS[name](beta), flock.equiangular(flock.Sphere(32), 32), t1=10.0, **TIGHT, stop=close
+    )
     assert run.outcome == "stopped"
     assert run.reached == pytest.approx(expected, abs=2e-6)
 
@@ -118,8 +135,14 @@ def test_T07_K1_8_reference_times_from_the_particles(name, beta, expected):
 @pytest.mark.parametrize(("name", "slope"), [("SA", 2.0), ("USA", 2 * np.exp(1.0))])
 def test_T08_K1_9_tail_slopes(name, slope):
     """-d log(1 - gamma)/dt where 1 - gamma <= 1e-4, with |x - y|^2/2 for 1 - <x,y>."""
-    run = flock.solve(MODELS[name](1.0), ORTHOGONAL, t1=20.0 / slope, rtol=1e-11, atol=1e-13,
-                      save=flock.Save(every=0.25 / slope, states=True))
+    run = flock.solve(
+        MODELS[name](1.0),
+        ORTHOGONAL,
+        t1=20.0 / slope,
+        rtol=1e-11,
+        atol=1e-13,
+        save=flock.Save(every=0.25 / slope, states=True),
+    )
     gap = np.sum((run.states[:, 0] - run.states[:, 1]) ** 2, axis=-1) / 2
     tail = (gap < 1e-4) & (gap > 1e-7)
     measured = -np.polyfit(np.asarray(run.time)[tail], np.log(gap[tail]), 1)[0]
@@ -140,8 +163,14 @@ def test_T09_K1_14_lifted_angles_on_the_circle():
     start = flock.uniform(flock.Sphere(2), 11, seed=8)
     drift = {}
     for name, model in MODELS.items():
-        run = flock.solve(model(2.0), start, t1=2.0, rtol=1e-12, atol=1e-13,
-                          save=flock.Save(every=0.01, states=True))
+        run = flock.solve(
+            model(2.0),
+            start,
+            t1=2.0,
+            rtol=1e-12,
+            atol=1e-13,
+            save=flock.Save(every=0.01, states=True),
+        )
         angles = np.unwrap(np.arctan2(run.states[..., 1], run.states[..., 0]), axis=0)
         total = angles.sum(axis=1)
         drift[name] = np.max(np.abs(total - total[0]))
@@ -163,7 +192,9 @@ def test_T10_K1_15_two_tokens(name, expected):
     assert rate == pytest.approx(law, rel=1e-12)
     if expected is not None:
         close = flock.when(lambda s: 0.999 - jnp.dot(s.measure.points[0], s.measure.points[1]))
-        run = flock.solve(flock.SA(beta), flock.from_angles([0.0, np.pi / 2]), t1=9.0, **TIGHT, stop=close)
+        run = flock.solve(
+            flock.SA(beta), flock.from_angles([0.0, np.pi / 2]), t1=9.0, **TIGHT, stop=close
+        )
         assert run.reached == pytest.approx(expected, abs=1e-6)
 
 
@@ -187,8 +218,13 @@ def test_T11_K1_16_critical_configurations_rest_and_are_saddles():
 
 def test_T12_K1_17_layers_follow_the_exact_scalar_map():
     beta, step, n = 4.0, 0.1, 8
-    run = flock.solve(flock.SA(beta), ORTHOGONAL, t1=3.0, method=flock.Layers(step),
-                      save=flock.Save(every=step, states=True))
+    run = flock.solve(
+        flock.SA(beta),
+        ORTHOGONAL,
+        t1=3.0,
+        method=flock.Layers(step),
+        save=flock.Save(every=step, states=True),
+    )
     gamma = [0.0]
     for _ in range(30):
         gamma.append(float(theory.layer_map(gamma[-1], n=n, beta=beta, step=step)))
@@ -214,8 +250,14 @@ def test_K1_5_energy_is_monotone_and_reversed_by_repulsion(name):
     values = rising.array("energy")
     assert np.min(np.diff(values)) > -1e-10 * values[-1]
     assert rising.health["energy_violation"] < 1e-10
-    falling = flock.solve(MODELS[name](2.0, weights=flock.Weights(V=-1.0)), tokens, t1=5.0,
-                          rtol=1e-9, atol=1e-11, save=save)
+    falling = flock.solve(
+        MODELS[name](2.0, weights=flock.Weights(V=-1.0)),
+        tokens,
+        t1=5.0,
+        rtol=1e-9,
+        atol=1e-11,
+        save=save,
+    )
     values = falling.array("energy")
     assert np.max(np.diff(values)) < 1e-10 * values[0]
     assert falling.health["energy_violation"] < 1e-10
@@ -223,20 +265,34 @@ def test_K1_5_energy_is_monotone_and_reversed_by_repulsion(name):
 
 def test_K1_12_cone_collapse():
     """In a hemisphere min <x_i, w> never falls, and the terminal slope of 1 - <x_i,x_j> is 2."""
-    run = flock.solve(flock.SA(1.0), flock.hemisphere(flock.Sphere(3), 10, seed=2), t1=14.0,
-                      rtol=1e-11, atol=1e-13, save=flock.Save(every=0.25, states=True))
+    run = flock.solve(
+        flock.SA(1.0),
+        flock.hemisphere(flock.Sphere(3), 10, seed=2),
+        t1=14.0,
+        rtol=1e-11,
+        atol=1e-13,
+        save=flock.Save(every=0.25, states=True),
+    )
     height = run.states[..., 0].min(axis=1)
     assert np.min(np.diff(height)) > -1e-9
     gap = np.sum((run.states[:, 0] - run.states[:, 1]) ** 2, axis=-1) / 2
     tail = (gap < 1e-5) & (gap > 1e-12)
-    assert np.polyfit(np.asarray(run.time)[tail], np.log(gap[tail]), 1)[0] == pytest.approx(-2, rel=1e-2)
+    assert np.polyfit(np.asarray(run.time)[tail], np.log(gap[tail]), 1)[0] == pytest.approx(
+        -2, rel=1e-2
+    )
 
 
 def test_K1_13_small_beta_is_close_to_beta_zero():
     """sup |x^beta - x^0|/beta is bounded as beta -> 0: constant within 3 % for beta <= 1e-2."""
     betas = jnp.array([0.0, 1e-2, 1e-3, 1e-4])
-    run = flock.solve(flock.SA(betas), flock.uniform(flock.Sphere(3), 8, seed=1), t1=3.0,
-                      rtol=1e-12, atol=1e-14, save=flock.Save(every=0.5, states=True))
+    run = flock.solve(
+        flock.SA(betas),
+        flock.uniform(flock.Sphere(3), 8, seed=1),
+        t1=3.0,
+        rtol=1e-12,
+        atol=1e-14,
+        save=flock.Save(every=0.5, states=True),
+    )
     gap = np.linalg.norm(run.states[1:] - run.states[:1], axis=-1).max(axis=(1, 2))
     ratio = gap / np.asarray(betas[1:])
     assert np.ptp(ratio) < 0.03 * ratio.mean()
@@ -245,7 +301,9 @@ def test_K1_13_small_beta_is_close_to_beta_zero():
 def test_T23_K4_3_first_causal_token_moves_alone():
     value = np.random.default_rng(3).normal(size=(3, 3)) / 2
     tokens = flock.uniform(flock.Sphere(3), 6, seed=5)
-    run = flock.solve(flock.CausalSA(2.0, flock.Weights(V=value)), tokens, t1=1.5, rtol=1e-11, atol=1e-13)
+    run = flock.solve(
+        flock.CausalSA(2.0, flock.Weights(V=value)), tokens, t1=1.5, rtol=1e-11, atol=1e-13
+    )
     expected = expm(1.5 * value) @ np.asarray(tokens.points[0])
     np.testing.assert_allclose(run.final.points[0], expected / np.linalg.norm(expected), atol=1e-9)
 
@@ -258,7 +316,11 @@ def test_T22_K4_1_causality_is_exact():
     moved = np.asarray(tokens.points).copy()
     moved[5] = -moved[5]
     stacked = flock.from_array(tokens.space, np.stack([tokens.points, moved]))
-    for model in (flock.CausalSA(2.0), flock.CausalSA(2.0, self_term=False), flock.CausalSA(2.0, slope=1.0)):
+    for model in (
+        flock.CausalSA(2.0),
+        flock.CausalSA(2.0, self_term=False),
+        flock.CausalSA(2.0, slope=1.0),
+    ):
         final = flock.solve(model, stacked, t1=2.0, dt=0.05, method=diffrax.Tsit5()).final.points
         np.testing.assert_array_equal(final[0, :5], final[1, :5])
         assert np.max(np.abs(final[0, 5:] - final[1, 5:])) > 1e-3

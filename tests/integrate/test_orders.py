@@ -4,6 +4,7 @@ import diffrax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 import tokenflock as flock
 from tokenflock import theory
 
@@ -48,8 +49,13 @@ def test_order_is_kept(problem, solver, order, counts):
 def test_layers_are_first_order_with_another_clock():
     """Near a cluster N(x + step A) is slower than the flow by 1/(1 + step): compare exponents."""
     step, start = 0.1, flock.equiangular(flock.Sphere(4), 4, correlation=0.99)
-    run = flock.solve(flock.SA(1.0), start, t1=4.0, method=flock.Layers(step),
-                      save=flock.Save(every=step, states=True))
+    run = flock.solve(
+        flock.SA(1.0),
+        start,
+        t1=4.0,
+        method=flock.Layers(step),
+        save=flock.Save(every=step, states=True),
+    )
     gap = np.sum((run.states[:, 0] - run.states[:, 1]) ** 2, axis=-1) / 2
     rate = -np.polyfit(np.asarray(run.time)[-10:], np.log(gap[-10:]), 1)[0]
     assert rate == pytest.approx(2 * np.log1p(step) / step, rel=1e-2)
@@ -63,8 +69,9 @@ def test_strong_order_one_half(method):
     model = flock.NoisyUSA(1.0, 0.4)
 
     def final(count):
-        return flock.solve(model, tokens, t1=0.5, dt=0.5 / count, seed=3, method=method,
-                           max_steps=10_000).final.points
+        return flock.solve(
+            model, tokens, t1=0.5, dt=0.5 / count, seed=3, method=method, max_steps=10_000
+        ).final.points
 
     exact = final(1024)
     counts = [8, 16, 32]
@@ -77,8 +84,15 @@ def test_ito_and_stratonovich_agree_for_independent_noise():
     """Spherical Brownian motion: both readings have the same limit path."""
     tokens = flock.from_array(flock.Sphere(3), np.broadcast_to(np.eye(3)[:2], (64, 2, 3)).copy())
     ends = [
-        flock.solve(flock.NoisyUSA(1.0, 0.4), tokens, t1=0.5, dt=0.5 / 512, seed=5, method=m,
-                    max_steps=10_000).final.points
+        flock.solve(
+            flock.NoisyUSA(1.0, 0.4),
+            tokens,
+            t1=0.5,
+            dt=0.5 / 512,
+            seed=5,
+            method=m,
+            max_steps=10_000,
+        ).final.points
         for m in (None, diffrax.Heun())
     ]
     assert float(jnp.mean(jnp.linalg.norm(ends[0] - ends[1], axis=-1))) < 0.03
@@ -98,17 +112,18 @@ def test_brownian_motion_decorrelates_at_the_exact_rate():
 
 @pytest.mark.slow
 def test_weak_order_one():
-    """Bias of E<x_t, x_0> against e^{-(d-1)Tt} halves with the step (antithetic-free Monte Carlo)."""
+    """Bias of E<x_t, x_0> against e^{-(d-1)Tt} falls like the step (bias .02 to .08, error 7e-4)."""
     samples, d, temperature = 400_000, 3, 0.5
     start = np.broadcast_to(np.eye(d)[:2], (samples, 2, d)).copy()
     tokens = flock.from_array(flock.Sphere(d), start)
     model = flock.Dynamics(None, flock.Drift(0.0), noise=flock.Brownian(temperature))
-    exact, biases = float(theory.brownian_correlation(1.0, d, temperature)), []
-    for dt in (0.5, 0.25, 0.125):
+    exact = float(theory.brownian_correlation(1.0, d, temperature))
+    steps, biases = (0.1, 0.05, 0.025), []
+    for dt in steps:
         final = np.asarray(flock.solve(model, tokens, t1=1.0, dt=dt, seed=2).final.points)
         biases.append(abs(np.mean(np.sum(final * start, axis=-1)) - exact))
-    slope = np.polyfit(np.log([0.5, 0.25, 0.125]), np.log(biases), 1)[0]
-    assert slope == pytest.approx(1.0, abs=0.25)
+    slope = np.polyfit(np.log(steps), np.log(biases), 1)[0]
+    assert slope == pytest.approx(1.0, abs=0.15)
 
 
 def test_common_noise_overlap_drift_matches_theory():
@@ -123,7 +138,9 @@ def test_common_noise_overlap_drift_matches_theory():
     change = (np.sum(final[:, 0] * final[:, 1], axis=-1) - overlap) / t1
     error = change.std() / np.sqrt(samples)
     # The drift changes along the way by O(t1); the variance rate pins the noise itself.
-    assert change.mean() == pytest.approx(float(theory.overlap_drift(overlap, d, beta)), abs=3 * error + 0.02)
+    assert change.mean() == pytest.approx(
+        float(theory.overlap_drift(overlap, d, beta)), abs=3 * error + 0.02
+    )
     variance = change.var() * t1
     assert variance == pytest.approx(float(theory.overlap_variance(overlap, d, beta)), rel=0.05)
 
@@ -137,8 +154,14 @@ def test_common_noise_refuses_a_stratonovich_solver():
 def test_the_noise_path_does_not_depend_on_the_save_plan():
     tokens = flock.uniform(flock.Sphere(3), 5, seed=0)
     one = flock.solve(flock.NoisyUSA(1.0, 0.1), tokens, t1=1.0, dt=0.05, seed=4)
-    many = flock.solve(flock.NoisyUSA(1.0, 0.1), tokens, t1=1.0, dt=0.05, seed=4,
-                       save=flock.Save(every=0.1, states=True))
+    many = flock.solve(
+        flock.NoisyUSA(1.0, 0.1),
+        tokens,
+        t1=1.0,
+        dt=0.05,
+        seed=4,
+        save=flock.Save(every=0.1, states=True),
+    )
     np.testing.assert_allclose(one.final.points, many.final.points, atol=1e-13)
     other = flock.solve(flock.NoisyUSA(1.0, 0.1), tokens, t1=1.0, dt=0.05, seed=5)
     assert np.max(np.abs(other.final.points - one.final.points)) > 1e-2

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 import tokenflock as flock
 
 TOKENS = flock.uniform(flock.Sphere(3), 8, seed=1)
@@ -44,11 +45,18 @@ def test_redrawn_weights_change_every_period_and_only_there():
     assert np.max(np.abs(drawn[0] - drawn[2])) > 0.1
     assert np.max(np.abs(drawn[2] - drawn[4])) > 0.1
     assert weights.jumps(1.0) == [0.25, 0.5, 0.75]
-    layers = flock.solve(flock.SA(1.0, weights), TOKENS, t1=1.0, method=flock.Layers(0.25)).final.points
+    layers = flock.solve(
+        flock.SA(1.0, weights), TOKENS, t1=1.0, method=flock.Layers(0.25)
+    ).final.points
     x = np.asarray(TOKENS.points)
     for layer in range(4):
         kernel = np.exp(x @ x.T)
-        out = kernel @ x / kernel.sum(axis=1, keepdims=True) @ np.asarray(weights.at(0.25 * layer).V[0]).T
+        out = (
+            kernel
+            @ x
+            / kernel.sum(axis=1, keepdims=True)
+            @ np.asarray(weights.at(0.25 * layer).V[0]).T
+        )
         x = x + 0.25 * out
         x /= np.linalg.norm(x, axis=1, keepdims=True)
     np.testing.assert_allclose(layers, x, atol=1e-12)
@@ -65,7 +73,9 @@ def test_redrawn_weights_change_every_period_and_only_there():
     ],
 )
 def test_random_matrix_laws_have_their_symmetry_and_scale(law, check):
-    draws = np.asarray(jax.vmap(lambda k: law.sample(k, 40))(jax.random.split(jax.random.key(0), 50)))
+    draws = np.asarray(
+        jax.vmap(lambda k: law.sample(k, 40))(jax.random.split(jax.random.key(0), 50))
+    )
     assert all(check(m) for m in draws[:5])
     off = draws[:, 0, 1]
     variance = {"Product": 40.0, "PositiveSemidefinite": 40.0}.get(type(law).__name__, 1.0)
@@ -97,8 +107,9 @@ def test_observables_during_the_solve_equal_those_from_states():
         np.testing.assert_allclose(later, run[thing.name], rtol=1e-12)
     assert run["clusters"].dtype.kind == "i"
     assert run["energy"].attrs["units"]
-    light = flock.solve(flock.SA(2.0), TOKENS, t1=2.0, **TIGHT,
-                        save=flock.Save(every=0.5, observe=[flock.energy]))
+    light = flock.solve(
+        flock.SA(2.0), TOKENS, t1=2.0, **TIGHT, save=flock.Save(every=0.5, observe=[flock.energy])
+    )
     with pytest.raises(flock.InputError, match="did not keep its states"):
         _ = light.states
     with pytest.raises(flock.InputError, match="has no 'entropy'"):
@@ -107,23 +118,39 @@ def test_observables_during_the_solve_equal_those_from_states():
 
 def test_stops():
     """By clusters, by diameter (located inside the step), by a user's event; several at once."""
-    by_count = flock.solve(flock.SA(1.0), TOKENS, t1=50.0, **TIGHT, stop=flock.at_clusters(1, 0.1), save=STATES)
+    by_count = flock.solve(
+        flock.SA(1.0), TOKENS, t1=50.0, **TIGHT, stop=flock.at_clusters(1, 0.1), save=STATES
+    )
     assert by_count.outcome == "stopped"
     assert by_count.reached < 50.0
     assert by_count["states"].sizes["time"] == len(by_count.time)
     assert by_count.time[-1] == pytest.approx(by_count.reached)
     stops = [flock.at_diameter(0.05), flock.when(lambda s: s.t > 40.0)]
-    run = flock.solve(flock.SA(1.0), TOKENS, t1=50.0, **TIGHT, stop=stops,
-                      save=flock.Save(every=0.5, observe=[flock.diameter]))
+    run = flock.solve(
+        flock.SA(1.0),
+        TOKENS,
+        t1=50.0,
+        **TIGHT,
+        stop=stops,
+        save=flock.Save(every=0.5, observe=[flock.diameter]),
+    )
     assert run.array("diameter")[-1] == pytest.approx(0.05, abs=1e-8)
-    timed = flock.solve(flock.SA(1.0), TOKENS, t1=50.0, **TIGHT, stop=flock.when(lambda s: 7.5 - s.t))
+    timed = flock.solve(
+        flock.SA(1.0), TOKENS, t1=50.0, **TIGHT, stop=flock.when(lambda s: 7.5 - s.t)
+    )
     assert timed.reached == pytest.approx(7.5, abs=1e-9)
 
 
 def test_a_batch_stops_member_by_member():
     samples = flock.uniform(flock.Sphere(3), 6, seed=5, samples=3)
-    run = flock.solve(flock.SA(1.0), samples, t1=40.0, **TIGHT, stop=flock.at_diameter(0.01),
-                      save=flock.Save(every=1.0, observe=[flock.diameter]))
+    run = flock.solve(
+        flock.SA(1.0),
+        samples,
+        t1=40.0,
+        **TIGHT,
+        stop=flock.at_diameter(0.01),
+        save=flock.Save(every=1.0, observe=[flock.diameter]),
+    )
     ends = np.asarray(run.array("final_time"))
     assert len(set(np.round(ends, 6))) == 3
     for sample in range(3):
@@ -140,7 +167,9 @@ def test_gradients_match_finite_differences():
 
     def loss(points, beta, V):
         tokens = flock.Measure(flock.Sphere(3), points)
-        run = flock.solve(flock.SA(beta, flock.Weights(V=V)), tokens, t1=1.0, rtol=1e-10, atol=1e-12)
+        run = flock.solve(
+            flock.SA(beta, flock.Weights(V=V)), tokens, t1=1.0, rtol=1e-10, atol=1e-12
+        )
         return jnp.sum(run.states[-1, 0] * jnp.array([0.3, -1.0, 0.7])) + run.states[-1, 3, 1]
 
     arguments = (TOKENS.points, jnp.asarray(1.5), jnp.asarray(value))
@@ -168,7 +197,9 @@ def _loss_on_sphere(loss, arguments):
 def test_gradient_of_an_observable():
     def final_energy(beta):
         save = flock.Save(observe=[flock.energy])
-        return flock.solve(flock.SA(beta), TOKENS, t1=1.0, rtol=1e-10, atol=1e-12, save=save).array("energy")[-1]
+        return flock.solve(flock.SA(beta), TOKENS, t1=1.0, rtol=1e-10, atol=1e-12, save=save).array(
+            "energy"
+        )[-1]
 
     slope = jax.grad(final_energy)(2.0)
     numeric = (final_energy(2.0 + 1e-5) - final_energy(2.0 - 1e-5)) / 2e-5
@@ -216,29 +247,38 @@ def test_stiff_solver_agrees_and_saves_steps_in_tight_clusters():
     explicit = flock.solve(flock.SA(12.0), start, **options)
     stiff = flock.solve(flock.SA(12.0), start, method=flock.Stiff(), **options)
     assert stiff.health["steps"] < explicit.health["steps"] / 10
-    np.testing.assert_allclose(stiff.array("scaled_energy"), explicit.array("scaled_energy"), rtol=1e-6)
+    np.testing.assert_allclose(
+        stiff.array("scaled_energy"), explicit.array("scaled_energy"), rtol=1e-6
+    )
 
 
 def test_clocks_do_not_change_the_path():
     times = [0.5, 1.0, 3.0]
     save = flock.Save(at=times, states=True)
     plain = flock.solve(flock.SA(2.0), TOKENS, t1=5.0, **TIGHT, save=save)
-    logged = flock.solve(flock.SA(2.0), TOKENS, t1=5.0, **TIGHT, save=save, clock=flock.LogTime(0.3))
+    logged = flock.solve(
+        flock.SA(2.0), TOKENS, t1=5.0, **TIGHT, save=save, clock=flock.LogTime(0.3)
+    )
     np.testing.assert_allclose(plain.states, logged.states, atol=1e-8)
     np.testing.assert_allclose(logged.time, [0, *times, 5.0])
 
 
 def test_the_same_seed_gives_the_same_numbers():
-    runs = [flock.solve(flock.SA(2.0), TOKENS, t1=2.0, **TIGHT, save=STATES).states for _ in range(2)]
+    runs = [
+        flock.solve(flock.SA(2.0), TOKENS, t1=2.0, **TIGHT, save=STATES).states for _ in range(2)
+    ]
     np.testing.assert_array_equal(runs[0], runs[1])
 
 
 def test_progress_is_reported_from_inside(monkeypatch):
     from rich.console import Console
+
     from tokenflock.integrate import progress
 
     screen = io.StringIO()
-    monkeypatch.setattr(progress, "Console", lambda stderr: Console(file=screen, force_terminal=True))
+    monkeypatch.setattr(
+        progress, "Console", lambda stderr: Console(file=screen, force_terminal=True)
+    )
     flock.solve(flock.SA(2.0), TOKENS, t1=3.0, **TIGHT, progress=True)
     jax.effects_barrier()
     assert "100%" in screen.getvalue()

@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
 from tokenflock.errors import InputError
+from tokenflock.graph import component_labels
 from tokenflock.measure import Measure, from_angles, uniform
 from tokenflock.observables import (
     cluster_centres,
@@ -16,7 +17,6 @@ from tokenflock.observables import (
     cluster_sizes,
     clusters,
 )
-from tokenflock.graph import component_labels
 from tokenflock.space import Euclidean, Sphere
 
 RNG = np.random.default_rng(11)

@@ -13,7 +13,6 @@ from .errors import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..lab.spec import RunSpec
-    from ..trajectory import Trajectory
 
 
 def run(

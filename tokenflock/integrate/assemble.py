@@ -45,8 +45,13 @@ def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
     axes = _axes(plan, lead, arrays)
     arrays["initial_points"] = x0.points
     axes["initial_points"] = (*_sample_axes(x0), "token", "coordinate")
-    return Trajectory(arrays, axes, _coords(plan, x0, times), attributes_of(plan, x0, arrays, lead),
-                      {thing.name: thing.attributes for thing in plan.observe})
+    return Trajectory(
+        arrays,
+        axes,
+        _coords(plan, x0, times),
+        attributes_of(plan, x0, arrays, lead),
+        {thing.name: thing.attributes for thing in plan.observe},
+    )
 
 
 def lead_axes(plan: Plan, x0: Measure) -> tuple[str, ...]:
@@ -122,7 +127,7 @@ def _align(mask: Any, value: Any) -> Any:
 
 
 def _drop_unreached(
-    arrays: dict[str, Any], times: np.ndarray, names: tuple[str, ...], axis: int
+    arrays: dict[str, Any], times: Any, names: tuple[str, ...], axis: int
 ) -> tuple[dict[str, Any], np.ndarray]:
     """Leave out the rows that no sample reached: their time is infinite for all."""
     keep = np.isfinite(times)
@@ -157,8 +162,8 @@ def value_dtype(thing: Observable, plan: Plan, x0: Measure) -> Any:
 
 def _all_times(times: Any) -> np.ndarray:
     """The save times of a batch: rows that ended early hold infinity after their end."""
-    table = np.asarray(times).reshape(-1, times.shape[-1])
-    return np.min(table, axis=0)
+    table = np.asarray(times)
+    return np.min(table, axis=tuple(range(table.ndim - 1)))
 
 
 def _axes(plan: Plan, lead: tuple[str, ...], arrays: dict[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -269,4 +274,3 @@ def final_state(segment_arrays: dict[str, Any]) -> State:
     owners = pick("final_owners")
     merged = None if masses is None else Clusters(masses, owners.astype(masses.dtype))
     return State(pick("final_points"), pick("final_radii"), merged)
-

@@ -12,35 +12,35 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..errors import require
-from ..runtime import ArrayLike
+from ..runtime import Scalar
 
 
 class Clock(eqx.Module):
     """An increasing change of variable with t(0) = 0."""
 
     @abc.abstractmethod
-    def time(self, u: ArrayLike) -> Array:
+    def time(self, u: Scalar) -> Array:
         """t(u)."""
 
     @abc.abstractmethod
-    def inverse(self, t: ArrayLike) -> Array:
+    def inverse(self, t: Scalar) -> Array:
         """u(t)."""
 
     @abc.abstractmethod
-    def rate(self, u: ArrayLike) -> Array:
+    def rate(self, u: Scalar) -> Array:
         """dt/du."""
 
 
 class Physical(Clock):
     """u = t."""
 
-    def time(self, u: ArrayLike) -> Array:
+    def time(self, u: Scalar) -> Array:
         return jnp.asarray(u)
 
-    def inverse(self, t: ArrayLike) -> Array:
+    def inverse(self, t: Scalar) -> Array:
         return jnp.asarray(t)
 
-    def rate(self, u: ArrayLike) -> Array:
+    def rate(self, u: Scalar) -> Array:
         return jnp.ones_like(jnp.asarray(u))
 
 
@@ -52,11 +52,11 @@ class LogTime(Clock):
     def __check_init__(self) -> None:
         require(self.scale > 0, f"the scale of a log clock must be positive, got {self.scale}")
 
-    def time(self, u: ArrayLike) -> Array:
+    def time(self, u: Scalar) -> Array:
         return self.scale * jnp.expm1(jnp.asarray(u))
 
-    def inverse(self, t: ArrayLike) -> Array:
+    def inverse(self, t: Scalar) -> Array:
         return jnp.log1p(jnp.asarray(t) / self.scale)
 
-    def rate(self, u: ArrayLike) -> Array:
+    def rate(self, u: Scalar) -> Array:
         return self.scale * jnp.exp(jnp.asarray(u))

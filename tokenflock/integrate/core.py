@@ -98,7 +98,8 @@ def integrate_one(
         throw=False,
         progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
     )
-    assert solution.ts is not None and solution.ys is not None
+    assert solution.ts is not None
+    assert solution.ys is not None
     saved, (final, final_time, final_saved) = solution.ys
     last = jax.tree.map(lambda leaf: leaf[-1], (final, final_time, final_saved))
     return Segment(
@@ -135,15 +136,19 @@ def _outcome(solution: diffrax.Solution) -> Array:
 
 
 def _whole_steps(dt: Array, marks: Array) -> Array:
-    """The step, moved by rounding alone so that a span of whole steps has no sliver at its end."""
+    """The step, moved by rounding alone so that a span of whole steps has no sliver at its end.
+
+    A single step is made longer: only the minimum with the end makes it land there exactly.
+    """
     span = marks[-1] - marks[0]
     count = jnp.round(span / dt)
     whole = (count >= 1) & (jnp.abs(span / dt - count) < 1e-6)
-    return jnp.where(whole, span / jnp.maximum(count, 1), dt)
+    exact = jnp.where(count == 1, 1.5 * span, span / jnp.maximum(count, 1))
+    return jnp.where(whole, exact, dt)
 
 
 def _terms(plan: Plan, model: Dynamics, measure: Measure, key: Array) -> Any:
-    deterministic = diffrax.ODETerm(drift)
+    deterministic = diffrax.ODETerm(drift)  # pyright: ignore[reportArgumentType]
     if model.noise is None:
         return deterministic
     shape = jax.ShapeDtypeStruct(model.noise.brownian_shape(measure), measure.points.dtype)
@@ -172,7 +177,28 @@ def _event(plan: Plan, start: Array) -> diffrax.Event | None:
         # diffrax looks for a change of sign: a condition met from the start must change it too.
         return jnp.where(t <= start, -1.0, reached)
 
-    return diffrax.Event(value, optx.Bisection(rtol=1e-12, atol=1e-12, flip=False))
+    return diffrax.Event(value, _StopSearch(rtol=1e-12, atol=1e-12))
+
+
+class _StopSearch(optx.Bisection):
+    """Bisection for the time of a stop, which also accepts the samples of a batch that had none.
+
+    For those diffrax searches the end of the last step as the root of (end - t): it falls, and is
+    zero at the end of the bracket, where plain bisection runs to the other end or refuses.
+    """
+
+    def init(
+        self, fn: Any, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any
+    ) -> Any:
+        plain = optx.Bisection(self.rtol, self.atol, flip=False)
+        state = plain.init(fn, y, args, options, f_struct, aux_struct, tags)
+        falls = fn(state.lower, args)[0] > fn(state.upper, args)[0]
+        return eqx.tree_at(lambda s: s.flip, state, falls)
+
+    def postprocess(self, fn: Any, y: Any, aux: Any, *rest: Any) -> tuple[Any, Any, dict[str, Any]]:
+        # The end of the bracket where the condition is met: a count jumps between the two.
+        state = rest[2]
+        return state.upper, aux, {}
 
 
 @eqx.filter_jit
@@ -197,4 +223,3 @@ def integrate(plan: Plan, measure: Measure, state: State, times: Array) -> Segme
     # A continued run already has the axis of betas; at the start all betas share the tokens.
     axis = 0 if state.points.ndim > measure.points.ndim else None
     return eqx.filter_vmap(all_samples, in_axes=(beta_axes(plan.model), axis))(plan.model, state)
-

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import diffrax
 import equinox as eqx
 import jax
@@ -27,7 +29,8 @@ class Layers(eqx.Module):
 
     def __check_init__(self) -> None:
         require(
-            np.isfinite(self.step) and self.step > 0, f"a layer's step must be positive, got {self.step}"
+            np.isfinite(self.step) and self.step > 0,
+            f"a layer's step must be positive, got {self.step}",
         )
 
 
@@ -84,7 +87,9 @@ def resolve(
             if model.noise is not None
             else "give either dt (fixed steps) or rtol and atol (adaptive), not both",
         )
-        require(model.noise is None or merge is None, "tokens with noise do not merge; leave out merge")
+        require(
+            model.noise is None or merge is None, "tokens with noise do not merge; leave out merge"
+        )
         return Numerics(stepper, diffrax.ConstantStepSize(), jnp.asarray(dt), max_steps, name)
     if rtol is None or atol is None:
         raise InputError(
@@ -92,7 +97,11 @@ def resolve(
             "(near a metastable state atol must lie far below e^(-c beta)), or a fixed dt"
         )
     controller = diffrax.PIDController(
-        rtol=jnp.asarray(rtol), atol=jnp.asarray(atol), norm=largest, dtmin=SMALLEST_STEP, force_dtmin=False
+        rtol=jnp.asarray(rtol),
+        atol=jnp.asarray(atol),
+        norm=largest,
+        dtmin=SMALLEST_STEP,
+        force_dtmin=False,
     )
     return Numerics(stepper, controller, None, max_steps, name)
 
@@ -115,18 +124,24 @@ def _solver(
         if rtol is None or atol is None:
             raise InputError("Stiff() is adaptive: give rtol and atol")
         # Full Newton: the chord iteration rejects half its steps while clusters form.
-        newton = optx.Newton(
-            rtol=jnp.asarray(0.1 * rtol), atol=jnp.asarray(0.1 * atol), norm=largest
-        )
+        tight: dict[str, Any] = {
+            "rtol": jnp.asarray(0.1 * rtol),
+            "atol": jnp.asarray(0.1 * atol),
+        }
+        newton = optx.Newton(**tight, norm=largest)
         return diffrax.Kvaerno5(root_finder=newton)
     return diffrax.Dopri8()
 
 
-def _check_numbers(rtol: float | None, atol: float | None, dt: float | None, max_steps: int) -> None:
+def _check_numbers(
+    rtol: float | None, atol: float | None, dt: float | None, max_steps: int
+) -> None:
     for name, value in (("rtol", rtol), ("atol", atol), ("dt", dt)):
         if value is not None:
             require(
                 np.isfinite(value) and value > 0, f"{name} must be a positive number, got {value}"
             )
-    require(rtol is None or rtol >= 1e-14, f"rtol={rtol} is below double precision; use at least 1e-14")
+    require(
+        rtol is None or rtol >= 1e-14, f"rtol={rtol} is below double precision; use at least 1e-14"
+    )
     require(max_steps >= 1, f"max_steps must be at least 1, got {max_steps}")

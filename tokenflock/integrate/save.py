@@ -32,7 +32,9 @@ class Save:
         observe: Sequence[Observable] = (),
         states: bool = False,
     ):
-        given = [name for name, rule in (("every", every), ("at", at), ("log", log)) if rule is not None]
+        given = [
+            name for name, rule in (("every", every), ("at", at), ("log", log)) if rule is not None
+        ]
         require(len(given) <= 1, f"choose one of every, at and log, got {' and '.join(given)}")
         for thing in observe:
             require(
@@ -43,7 +45,9 @@ class Save:
         self.observe = tuple(observe)
         self.states = states
         names = [thing.name for thing in self.observe]
-        require(len(set(names)) == len(names), f"observables must have different names, got {names}")
+        require(
+            len(set(names)) == len(names), f"observables must have different names, got {names}"
+        )
 
     def times(self, t1: float) -> np.ndarray:
         """The increasing save times, from 0 to t1 included."""

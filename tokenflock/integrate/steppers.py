@@ -19,6 +19,7 @@ from ..errors import require
 from ..graph import component_labels
 from ..measure import Measure
 from ..reduce import Reduction
+from ..runtime import Scalar
 from .clocks import Clock
 
 Carry = Any
@@ -32,13 +33,13 @@ class Context(eqx.Module):
     reduction: Reduction
     clock: Clock
 
-    def velocity(self, u: Array, state: State) -> State:
+    def velocity(self, u: Scalar, state: State) -> State:
         """dy/du = t'(u) v(t(u), y)."""
         speed = self.model.velocity(self.clock.time(u), state, self.measure, self.reduction)
         return jax.tree.map(lambda leaf: self.clock.rate(u) * leaf, speed)
 
 
-def drift(u: Array, state: State, context: Context) -> State:
+def drift(u: Scalar, state: State, context: Context) -> State:
     """The vector field in diffrax's form."""
     return context.velocity(u, state)
 
@@ -139,7 +140,14 @@ class Retracted(diffrax.AbstractWrappedSolver):
         return self.solver.init(terms, t0, t1, y0, args)
 
     def step(
-        self, terms: Any, t0: Any, t1: Any, y0: State, args: Context, solver_state: Carry, made_jump: Any
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: State,
+        args: Context,
+        solver_state: Carry,
+        made_jump: Any,
     ) -> tuple[State, Any, Any, Carry, Any]:
         """One step of the wrapped solver, retracted."""
         y1, error, dense, carry, result = self.solver.step(
@@ -177,7 +185,14 @@ class LayerStepper(diffrax.AbstractSolver):
         return None
 
     def step(
-        self, terms: Any, t0: Any, t1: Any, y0: State, args: Context, solver_state: None, made_jump: Any
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: State,
+        args: Context,
+        solver_state: None,
+        made_jump: Any,
     ) -> tuple[State, None, Any, None, Any]:
         """One layer, then the noise of its duration."""
         y1 = args.model.layer(t0, y0, args.measure, self.step_size, args.reduction)

@@ -124,5 +124,15 @@ def _write_mp4(path: Path, pictures: Any, rate: int, size: tuple[int, int]) -> N
 def _write_gif(path: Path, pictures: Any, rate: int, size: tuple[int, int]) -> None:
     from PIL import Image
 
-    images = [Image.fromarray(picture).convert("P", palette=Image.Palette.ADAPTIVE) for picture in pictures]
-    images[0].save(path, format="GIF", save_all=True, append_images=images[1:], duration=round(1000 / rate), loop=0)
+    images = [
+        Image.fromarray(picture).convert("P", palette=Image.Palette.ADAPTIVE)
+        for picture in pictures
+    ]
+    images[0].save(
+        path,
+        format="GIF",
+        save_all=True,
+        append_images=images[1:],
+        duration=round(1000 / rate),
+        loop=0,
+    )

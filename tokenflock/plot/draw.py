@@ -69,7 +69,12 @@ def _tokens(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = Non
 
 
 def _fill_tokens(
-    run: Trajectory, sample: Any, panels: Any, times: np.ndarray, states: np.ndarray, rows: list[int]
+    run: Trajectory,
+    sample: Any,
+    panels: Any,
+    times: np.ndarray,
+    states: np.ndarray,
+    rows: list[int],
 ) -> None:
     colours = token_colours(run, sample)
     for axes, row in zip(panels, rows, strict=False):
@@ -92,8 +97,9 @@ def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = No
     names = scalar_names(run) if names is None else names
     if not names:
         raise InputError("this run observed no time series; use Save(observe=[flock.energy, ...])")
-    figure, grid = plt.subplots(len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6),
-                                sharex=True, squeeze=False)
+    figure, grid = plt.subplots(
+        len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6), sharex=True, squeeze=False
+    )
     _fill_series(run, sample, grid[:, 0], names)
     figure.tight_layout()
     return figure
@@ -105,7 +111,9 @@ def _fill_series(run: Trajectory, sample: Any, panels: Any, names: list[str]) ->
         values = one_sample(run, name, sample)
         colour = PALETTE[index % len(PALETTE)]
         whole = np.issubdtype(np.asarray(values).dtype, np.integer)
-        axes.plot(times, values, color=colour, lw=1.3, drawstyle="steps-post" if whole else "default")
+        axes.plot(
+            times, values, color=colour, lw=1.3, drawstyle="steps-post" if whole else "default"
+        )
         details = run.details.get(name, {})
         angle = details.get("angle")
         note = f"\n(angle {angle:g})" if angle else ""
@@ -126,15 +134,24 @@ def _gram(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None)
     bins = np.linspace(-1.0, 1.0, 61)
     for index, row in enumerate(rows):
         inner = np.clip((states[row] @ states[row].T)[pairs], -1.0, 1.0)
-        axes.hist(inner, bins=bins, density=True, histtype="step", lw=1.4,
-                  color=PALETTE[index % len(PALETTE)], label=f"t = {times[row]:.4g}")
+        axes.hist(
+            inner,
+            bins=bins,
+            density=True,
+            histtype="step",
+            lw=1.4,
+            color=PALETTE[index % len(PALETTE)],
+            label=f"t = {times[row]:.4g}",
+        )
     axes.set(xlabel=r"$\langle x_i, x_j\rangle$, $i \neq j$", ylabel="density", xlim=(-1.02, 1.02))
     axes.legend(fontsize=7)
     figure.tight_layout()
     return figure
 
 
-def _attention(plt: Any, run: Trajectory, sample: Any, head: int = 0, time: float | None = None) -> Any:
+def _attention(
+    plt: Any, run: Trajectory, sample: Any, head: int = 0, time: float | None = None
+) -> Any:
     import jax.numpy as jnp
 
     times, states = saved_states(run, sample)
@@ -174,7 +191,11 @@ def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:
 def _caption(run: Trajectory, sample: Any) -> str:
     measure = run.blank_measure
     betas = [part.beta for part in run.model.attentions()] if _rebuildable(run) else []
-    beta = f", beta = {float(np.ravel(np.asarray(betas[0]))[(sample or (0,))[0] if betas[0].ndim else 0]):g}" if betas else ""
+    beta = (
+        f", beta = {float(np.ravel(np.asarray(betas[0]))[(sample or (0,))[0] if betas[0].ndim else 0]):g}"
+        if betas
+        else ""
+    )
     clock = ", discrete layers (not the flow's clock)" if _is_layers(run) else ""
     return (
         f"{run.attributes['label']}, n = {measure.n}, d = {measure.d}{beta}{clock}; "

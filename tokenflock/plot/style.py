@@ -36,5 +36,6 @@ def styled() -> Iterator[Any]:
     import matplotlib.pyplot as plt
     from cycler import cycler
 
-    with mpl.rc_context({**SETTINGS, "axes.prop_cycle": cycler(color=PALETTE)}):
+    settings: Any = {**SETTINGS, "axes.prop_cycle": cycler(color=PALETTE)}
+    with mpl.rc_context(settings):
         yield plt

@@ -61,12 +61,18 @@ class SphereView:
         turn = np.linspace(0, 2 * np.pi, 181)
         self.axes.plot(np.cos(turn), np.sin(turn), color=FAINT, lw=0.9)
         for level in np.radians([-60, -30, 0, 30, 60]):
-            ring = np.stack([np.cos(level) * np.cos(turn), np.cos(level) * np.sin(turn),
-                             np.full_like(turn, np.sin(level))])
+            ring = np.stack(
+                [
+                    np.cos(level) * np.cos(turn),
+                    np.cos(level) * np.sin(turn),
+                    np.full_like(turn, np.sin(level)),
+                ]
+            )
             self._front(ring)
         for meridian in np.radians(np.arange(0, 180, 30)):
-            ring = np.stack([np.cos(turn) * np.cos(meridian), np.cos(turn) * np.sin(meridian),
-                             np.sin(turn)])
+            ring = np.stack(
+                [np.cos(turn) * np.cos(meridian), np.cos(turn) * np.sin(meridian), np.sin(turn)]
+            )
             self._front(ring)
         self.axes.set_aspect("equal")
         self.axes.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), xticks=[], yticks=[])
@@ -76,8 +82,9 @@ class SphereView:
     def _front(self, ring: np.ndarray) -> None:
         across, up, depth = self.camera @ ring
         hidden = depth < 0
-        self.axes.plot(np.where(hidden, np.nan, across), np.where(hidden, np.nan, up),
-                       color=FAINT, lw=0.35)
+        self.axes.plot(
+            np.where(hidden, np.nan, across), np.where(hidden, np.nan, up), color=FAINT, lw=0.35
+        )
 
     def show(self, points: np.ndarray) -> list[Any]:
         """Move the dots; those behind the sphere are fainter and smaller."""
@@ -127,7 +134,9 @@ class PlaneView:
         seen = seen if d > 1 else np.concatenate([seen, np.zeros_like(seen)], axis=-1)
         low, high = np.nanmin(seen, axis=0), np.nanmax(seen, axis=0)
         middle, half = (low + high) / 2, 0.55 * max(float(np.max(high - low)), 1e-9)
-        axes.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half))
+        axes.set(
+            xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half)
+        )
         axes.set_aspect("equal")
         axes.set_xlabel("coordinate 1" if d <= 2 else "principal axis 1")
         axes.set_ylabel("coordinate 2" if d <= 2 else "principal axis 2")

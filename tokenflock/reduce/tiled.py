@@ -25,7 +25,9 @@ class Tiled(Reduction):
             )
         kind = problem.kind
         rows, starts = problem.queries.shape[0], self._starts(problem.queries.shape[0])
-        out = jax.lax.map(lambda start: self._rows(problem, kind, start + jnp.arange(self.tile)), starts)
+        out = jax.lax.map(
+            lambda start: self._rows(problem, kind, start + jnp.arange(self.tile)), starts
+        )
         return out.reshape(-1, problem.values.shape[-1])[:rows]
 
     def _starts(self, count: int) -> Array:
