@@ -28,7 +28,10 @@ def seconds(command):
 def measure(command, repeats):
     """Median and spread; the first call warms the disk cache and is dropped."""
     times = [seconds(command) for _ in range(repeats + 1)][1:]
-    return {"median_s": round(statistics.median(times), 3), "spread_s": round(max(times) - min(times), 3)}
+    return {
+        "median_s": round(statistics.median(times), 3),
+        "spread_s": round(max(times) - min(times), 3),
+    }
 
 
 def main():
@@ -45,7 +48,12 @@ def main():
     for name, goal in GOALS.items():
         rows[name]["goal_s"] = goal
     machine = f"{platform.processor() or platform.machine()}, {platform.system()}, 2 cores"
-    result = {"name": "startup", "machine": machine, "python": platform.python_version(), "rows": rows}
+    result = {
+        "name": "startup",
+        "machine": machine,
+        "python": platform.python_version(),
+        "rows": rows,
+    }
     target = Path(__file__).parent / "results" / "startup.json"
     target.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result) if "--json" in sys.argv else json.dumps(result, indent=2))

@@ -1,3 +1,4 @@
+from . import theory as theory
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Lab as Lab
 from .dynamics import Rescaled as Rescaled
@@ -118,3 +119,5 @@ from .weights import Product as Product
 from .weights import RandomWeights as RandomWeights
 from .weights import Weights as Weights
 from .weights import Wigner as Wigner
+
+__version__: str

@@ -39,7 +39,7 @@ HOMES = [
 
 def describe(value: Any) -> Any:
     """JSON-able description of a module, array, container or plain value."""
-    if isinstance(value, eqx.Module):
+    if _is_ours(type(value)):
         fields = {
             field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)
         }
@@ -57,13 +57,19 @@ def describe(value: Any) -> Any:
     return value
 
 
+def _is_ours(kind: type) -> bool:
+    """Modules, and plain dataclasses of this package such as the polynomial of a kernel."""
+    local = dataclasses.is_dataclass(kind) and kind.__module__.startswith("tokenflock.")
+    return issubclass(kind, eqx.Module) or local
+
+
 @functools.cache
 def _classes() -> dict[str, type]:
     found: dict[str, type] = {}
     for home in HOMES:
         module = importlib.import_module(f"tokenflock.{home}")
         for name, item in vars(module).items():
-            if isinstance(item, type) and issubclass(item, eqx.Module):
+            if isinstance(item, type) and _is_ours(item):
                 found.setdefault(name, item)
     return found
 

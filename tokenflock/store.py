@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -125,9 +126,12 @@ def read_store(path: Path) -> Trajectory:
     import xarray as xr
 
     try:
-        with xr.open_zarr(
-            path, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
-        ) as lazy:
+        with warnings.catch_warnings():
+            # zarr warns of what is missing; the checksums below refuse it.
+            warnings.simplefilter("ignore")
+            lazy = xr.open_zarr(
+                path, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
+            )
             dataset = lazy.load()
         _check(dataset)
         return _from_dataset(dataset)

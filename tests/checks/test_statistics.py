@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-import tokenflock as flock
 from scipy.optimize import linprog
+
+import tokenflock as flock
 from tokenflock import theory
 
 pytestmark = pytest.mark.slow

@@ -195,12 +195,18 @@ def _observable(entry: str | dict[str, Parameter]) -> Observable:
     name, label = parameters.pop("name", None), parameters.pop("as", None)
     if not isinstance(name, str):
         raise InputError(f"an observable needs a name, got {entry}")
+    for key, value in parameters.items():
+        require(
+            not isinstance(value, (str, bool)),
+            f"{name}: {key} must be a number or a list of numbers, got {value!r}",
+        )
     try:
         found = make(name, **parameters)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"the parameters of observable {name} do not fit: {error}") from error
+        reason = str(error).split("\n")[0]
+        raise InputError(f"the parameters of observable {name} do not fit: {reason}") from error
     return found if label is None else found.named(_checked_label(label))
 
 

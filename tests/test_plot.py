@@ -1,0 +1,112 @@
+"""Figures and animations: every kind and space draws, shows what it should, and needs no TeX."""
+
+import subprocess
+
+import imageio_ffmpeg
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from PIL import Image
+
+import tokenflock as flock
+
+SAVE = flock.Save(every=0.5, states=True, observe=[flock.energy, flock.clusters(angle=0.1)])
+OPTIONS = {"t1": 2.0, "rtol": 1e-6, "atol": 1e-8, "save": SAVE}
+
+
+@pytest.fixture(scope="module")
+def sphere():
+    return flock.solve(flock.SA(4.0), flock.uniform(flock.Sphere(3), 12, seed=0), **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def runs(sphere):
+    plane = flock.Save(every=0.5, states=True, observe=[flock.clusters(distance=0.1)])
+    box = flock.box(flock.Euclidean(2), 8, seed=0, half_width=1.0)
+    return {
+        "sphere": sphere,
+        "circle": flock.solve(flock.SA(4.0), flock.uniform(flock.Sphere(2), 12, seed=0), **OPTIONS),
+        "high": flock.solve(flock.SA(4.0), flock.uniform(flock.Sphere(5), 12, seed=0), **OPTIONS),
+        "plane": flock.solve(flock.RescaledSA(1.0), box, **{**OPTIONS, "save": plane}),
+        "batch": flock.solve(
+            flock.SA(np.array([1.0, 4.0])),
+            flock.uniform(flock.Sphere(3), 6, seed=0, samples=2),
+            **OPTIONS,
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["sphere", "circle", "high", "plane", "batch"])
+@pytest.mark.parametrize("kind", ["overview", "tokens", "series", "gram"])
+def test_every_kind_draws_every_space(runs, name, kind):
+    figure = runs[name].plot(kind, **({"sample": (1, 0)} if name == "batch" else {}))
+    assert figure.axes
+    figure.canvas.draw()
+    plt.close(figure)
+
+
+def test_series_show_the_data(sphere):
+    figure = sphere.plot("series", names=["energy"])
+    line = figure.axes[0].lines[0]
+    np.testing.assert_allclose(line.get_ydata(), sphere.array("energy"))
+    np.testing.assert_allclose(line.get_xdata(), sphere.time)
+    assert "energy" in figure.axes[0].get_ylabel()
+    plt.close(figure)
+
+
+def test_cluster_axis_says_its_angle(sphere):
+    figure = sphere.plot("overview")
+    assert any("angle 0.1" in axes.get_ylabel() for axes in figure.axes)
+    plt.close(figure)
+
+
+def test_attention_matrix_is_the_models(sphere):
+    figure = sphere.plot("attention", time=0.0)
+    picture = np.asarray(figure.axes[0].images[0].get_array())
+    np.testing.assert_allclose(picture.sum(axis=1), 1.0)
+    expected = flock.SA(4.0).attentions()[0].matrix(0.0, sphere.initial)[0]
+    np.testing.assert_allclose(picture, expected)
+    plt.close(figure)
+
+
+def test_runs_without_states_show_their_ends():
+    light = flock.solve(
+        flock.SA(4.0),
+        flock.uniform(flock.Sphere(3), 12, seed=0),
+        t1=2.0,
+        rtol=1e-6,
+        atol=1e-8,
+        save=flock.Save(every=0.5, observe=[flock.energy]),
+    )
+    figure = light.plot("tokens")
+    assert len(figure.axes) == 2
+    plt.close(figure)
+    with pytest.raises(flock.InputError, match="saved states"):
+        light.animate("nowhere.gif")
+
+
+def test_wrong_requests_get_a_sentence(sphere, tmp_path):
+    with pytest.raises(flock.InputError, match="kind must be one of"):
+        sphere.plot("pie")
+    with pytest.raises(flock.InputError, match=r"ends in \.mp4 or \.gif"):
+        sphere.animate(tmp_path / "film.avi")
+    with pytest.raises(flock.StoreError, match="cannot write"):
+        sphere.animate(tmp_path / "missing" / "film.gif")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gif_has_a_frame_per_saved_time(sphere, tmp_path):
+    path = sphere.animate(tmp_path / "film.gif")
+    with Image.open(path) as film:
+        assert film.n_frames == len(sphere.time)
+        first = np.asarray(film.convert("RGB"))
+        film.seek(film.n_frames - 1)
+        assert np.any(first != np.asarray(film.convert("RGB")))
+
+
+def test_mp4_decodes(sphere, tmp_path):
+    path = sphere.animate(tmp_path / "film.mp4", rate=5)
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(path), "-f", "null", "-"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert path.stat().st_size > 2000

@@ -1,0 +1,51 @@
+"""The README and the docs run as they are written."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+ROOT = Path(__file__).parent.parent
+
+
+def blocks(name, language):
+    text = (ROOT / name).read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.S)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/model.md"])
+def test_python_examples_run_in_order(name, capsys):
+    found = blocks(name, "python")
+    assert len(found) >= (4 if name == "README.md" else 2)
+    namespace: dict = {}
+    for block in found:
+        exec(compile(block, name, "exec"), namespace)
+    printed = capsys.readouterr().out
+    if name == "README.md":
+        clusters, violation = printed.split("\n")[0].split()
+        assert 2 <= int(clusters) <= 8
+        assert float(violation) < 1e-9
+        measured, exact = (float(word) for word in printed.split("\n")[1].split())
+        assert measured == pytest.approx(exact, rel=1e-6)
+
+
+def test_console_examples_run(tmp_path, monkeypatch):
+    from tokenflock.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    commands = [line[2:] for line in blocks("README.md", "console")[0].splitlines()]
+    assert len(commands) == 4
+    for command in commands:
+        words = shlex.split(command)
+        assert words[0] == "tokenflock"
+        result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "runs" / "circle" / "figure.png").exists()
+
+
+def test_links_point_at_files():
+    for name in ("README.md", "docs/model.md", "docs/notation.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / name).read_text()):
+            assert (ROOT / name).parent.joinpath(target).exists(), target
