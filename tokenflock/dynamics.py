@@ -92,7 +92,11 @@ class Rescaled(Frame):
                 "the rescaled frame needs exactly one attention term with constant weights"
             )
         require(terms.weights.heads == 1, "the rescaled frame needs a single head")
-        fastest = jnp.max(jnp.linalg.eigvals(_value_matrix(terms.weights, mu.d)).real)
+        V = terms.weights.V
+        if V is None or V.ndim == 0:
+            fastest = jnp.asarray(1.0 if V is None else V)
+        else:
+            fastest = jnp.max(jnp.linalg.eigvals(V[0]).real)
         require(
             2 * float(fastest) * t1 < LARGEST_EXPONENT,
             f"scores grow like e^(2 lambda t) with lambda={float(fastest):.3g}: t1={t1:g} overflows, "

@@ -87,7 +87,9 @@ class TestOverrides:
             parse(SPHERE, [setting])
 
     def test_an_ambiguous_leaf_lists_the_paths(self):
-        with pytest.raises(InputError, match=r"ambiguous; write model\.weights\.seed or tokens\.seed"):
+        with pytest.raises(
+            InputError, match=r"ambiguous; write model\.weights\.seed or tokens\.seed"
+        ):
             parse(example_text("multihead-random"), ["seed=1"])
 
     def test_steps_imply_the_method_and_the_printed_spec_says_it(self):
@@ -102,7 +104,9 @@ class TestIdentity:
         changed = parse(SPHERE, ["title=other", "says=other", "animation=none"])
         assert identity(changed) == identity(parse(SPHERE))
 
-    @pytest.mark.parametrize("setting", ["n=65", "beta=9.1", "tokens.seed=1", "every=0.5", "rtol=1e-7"])
+    @pytest.mark.parametrize(
+        "setting", ["n=65", "beta=9.1", "tokens.seed=1", "every=0.5", "rtol=1e-7"]
+    )
     def test_everything_else_does(self, setting):
         assert identity(parse(SPHERE, [setting])) != identity(parse(SPHERE))
 

@@ -36,7 +36,9 @@ values = st.recursive(
     scalars,
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
-        st.dictionaries(st.one_of(st.sampled_from(MODEL_KEYS + TOKEN_KEYS), words), inner, max_size=3),
+        st.dictionaries(
+            st.one_of(st.sampled_from(MODEL_KEYS + TOKEN_KEYS), words), inner, max_size=3
+        ),
     ),
     max_leaves=8,
 )
@@ -81,6 +83,38 @@ def mutated(draw):
     return table
 
 
+def number_places(node, path=()):
+    """Paths of all numbers of a table."""
+    if isinstance(node, bool):
+        return []
+    if isinstance(node, (int, float)):
+        return [path]
+    entries = node.items() if isinstance(node, dict) else enumerate(node)
+    inner = ((key, entry) for key, entry in entries if isinstance(entry, (dict, list, int, float)))
+    return [found for key, entry in inner for found in number_places(entry, (*path, key))]
+
+
+@st.composite
+def extreme(draw):
+    """A shipped spec whose numbers have the right type and unlikely values."""
+    table = copy.deepcopy(draw(st.sampled_from(EXAMPLES)))
+    if draw(st.booleans()):
+        table["model"].update(copy.deepcopy(draw(slots)))
+    if draw(st.booleans()) and table["tokens"]["law"] not in ("points", "arcs", "equiangular"):
+        table["tokens"]["samples"] = 2
+    for _ in range(draw(st.integers(1, 3))):
+        *path, key = draw(st.sampled_from(number_places(table)))
+        target = table
+        for step in path:
+            target = target[step]
+        if isinstance(target[key], int):
+            target[key] = draw(st.sampled_from([0, 1, 2, 3, 5, 17, 300, 10**5, 10**9, 2**63]))
+        else:
+            exponent = draw(st.integers(-320, 308))
+            target[key] = draw(st.sampled_from([1.0, -1.0, 0.0, float(f"1e{exponent}"), 0.7, 1e3]))
+    return table
+
+
 @pytest.fixture(autouse=True)
 def small_memory(monkeypatch):
     monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "0.05")
@@ -94,7 +128,7 @@ careful = settings(
 
 
 @careful
-@given(mutated())
+@given(st.one_of(mutated(), extreme()))
 def test_a_mutated_spec_builds_or_is_refused(table):
     text = tomli_w.dumps(table)
     try:

@@ -11,7 +11,9 @@ from typing import Any
 import typer
 
 
-def doctor(as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout.")) -> None:
+def doctor(
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout."),
+) -> None:
     """Print versions, devices, precision and cache settings, and run a short self-test.
 
     The self-test integrates eight orthogonal tokens and compares their common inner product with the
@@ -34,12 +36,13 @@ def facts() -> dict[str, Any]:
     from ..memory import available_bytes
     from ..provenance import provenance
 
+    settings: Any = jax.config
     return {
         **provenance(),
         "devices": [str(device) for device in jax.devices()],
         "precision": {
-            "float64": bool(jax.config.jax_enable_x64),
-            "matrix_products": str(jax.config.jax_default_matmul_precision),
+            "float64": bool(settings.jax_enable_x64),
+            "matrix_products": str(settings.jax_default_matmul_precision),
         },
         "compilation_cache": _cache(),
         "memory_limit_gib": round(available_bytes() / 2**30, 2),
@@ -52,16 +55,17 @@ def _cache() -> dict[str, Any]:
 
     from ..runtime import cache_folder
 
-    folder = Path(jax.config.jax_compilation_cache_dir or cache_folder())
+    settings: Any = jax.config
+    folder = Path(settings.jax_compilation_cache_dir or cache_folder())
     sizes = [item.stat().st_size for item in folder.glob("*-cache")] if folder.is_dir() else []
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     return {
         "folder": str(folder),
-        "enabled": bool(jax.config.jax_enable_compilation_cache),
+        "enabled": bool(settings.jax_enable_compilation_cache),
         "writable": place.is_dir() and os.access(place, os.W_OK | os.X_OK),
         "programs": len(sizes),
         "megabytes": round(sum(sizes) / 1e6, 1),
-        "kept_above_seconds": jax.config.jax_persistent_cache_min_compile_time_secs,
+        "kept_above_seconds": settings.jax_persistent_cache_min_compile_time_secs,
     }
 
 
@@ -77,7 +81,11 @@ def self_test() -> dict[str, Any]:
     start, n = time.perf_counter(), 8
     times = np.linspace(0.0, 3.0, 13)
     run = solve(
-        SA(beta=0.0), equiangular(Sphere(n), n), t1=3.0, rtol=1e-10, atol=1e-12,
+        SA(beta=0.0),
+        equiangular(Sphere(n), n),
+        t1=3.0,
+        rtol=1e-10,
+        atol=1e-12,
         save=Save(at=times, states=True),
     )
     measured = np.einsum("tc,tc->t", run.states[:, 0], run.states[:, 1])

@@ -45,7 +45,10 @@ def explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return "out of memory; lower n or samples, or use reduction = 'tiled'", 1
     if isinstance(error, OSError):
-        return f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}", 2
+        return (
+            f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}",
+            2,
+        )
     reason = str(error).strip().split("\n")[0][:300]
     return (
         f"unexpected {type(error).__name__}: {reason} (set {DEBUG_VARIABLE}=1 to see where, and "

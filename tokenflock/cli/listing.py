@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
+from enum import StrEnum
 
 import typer
 
 
-class Thing(str, Enum):
+class Thing(StrEnum):
     """What can be listed."""
 
     models = "models"

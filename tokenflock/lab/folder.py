@@ -60,6 +60,8 @@ def new_folder(title: str, job_id: str) -> Path:
 def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> None:
     """Refuse a folder this run must not touch, or cannot write to, before anything is computed."""
     try:
+        if "\0" in str(folder):
+            raise ValueError("a path has no null characters")
         exists, is_folder = folder.exists() or folder.is_symlink(), folder.is_dir()
         empty = is_folder and not any(folder.iterdir())
     except (OSError, ValueError) as error:

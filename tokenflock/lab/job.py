@@ -7,6 +7,7 @@ compiled program serves them all.
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any, NamedTuple
 
@@ -146,10 +147,7 @@ def _refine(times: np.ndarray, clock: Clock, step: float | None) -> np.ndarray:
     pieces = PARTS // (len(times) - 1)
     if pieces <= 1:
         return times
-    between = [
-        _between(low, high, pieces, clock, step)
-        for low, high in zip(times[:-1], times[1:], strict=True)
-    ]
+    between = [_between(low, high, pieces, clock, step) for low, high in itertools.pairwise(times)]
     return np.unique(np.concatenate([times, *between]))
 
 

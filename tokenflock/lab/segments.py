@@ -19,7 +19,9 @@ from ..trajectory import Trajectory
 from .files import content
 from .job import Job
 
-FLUSH_SECONDS = 1.0
+FLUSH_SECONDS = 0.5
+# Writing may take at most this share of the time: a flush of 0.2 s is followed by 2 s of computing.
+FLUSH_SHARE = 0.1
 STEP_LIMIT = OUTCOMES.index("step-limit")
 
 
@@ -34,7 +36,7 @@ class Log:
         self.waiting: list[Segment] = []
         self.last = _last_of(self.stored[-1]) if self.stored else None
         self.steps: Any = sum((piece.arrays["steps"] for piece in self.stored), 0)
-        self.flushed_at = time.monotonic()
+        self.next_flush = time.monotonic() + FLUSH_SECONDS
 
     @property
     def state(self) -> State:
@@ -57,19 +59,21 @@ class Log:
             segment = _limited(segment, self.steps, self.job.plan.numerics.max_steps)
         self.last = segment
         self.waiting.append(segment)
-        if time.monotonic() - self.flushed_at > FLUSH_SECONDS:
+        if time.monotonic() >= self.next_flush:
             self.flush()
 
     def flush(self) -> None:
         """Write what waits as one store named by the range of its parts."""
         if not self.waiting:
             return
+        start = time.monotonic()
         first, last = self.done - len(self.waiting), self.done - 1
         piece = self._label(self.waiting)
         write(piece, self.folder / SEGMENTS / f"{first:06d}-{last:06d}.zarr", overwrite=True)
         self.stored.append(piece)
         self.waiting = []
-        self.flushed_at = time.monotonic()
+        now = time.monotonic()
+        self.next_flush = now + max(FLUSH_SECONDS, (now - start) / FLUSH_SHARE)
 
     def _label(self, segments: list[Segment]) -> Trajectory:
         first = self.done - len(segments)
@@ -94,20 +98,27 @@ def nothing_yet(job: Job) -> Trajectory:
     start = jax.tree.map(np.asarray, job.start())
     lead = start.points.shape[:-2]
     rows = {"states": start.points, "radii": start.radii} if job.plan.states else {}
-    empty = Segment(
-        times=np.zeros((*lead, 1)),  # pyright: ignore[reportArgumentType]
+    empty = _on_host(
+        times=np.zeros((*lead, 1)),
         saved={
-            name: np.expand_dims(value, len(lead)) for name, value in rows.items() if value is not None
+            name: np.expand_dims(value, len(lead))
+            for name, value in rows.items()
+            if value is not None
         },
         final=start,
-        final_time=np.zeros(lead),  # pyright: ignore[reportArgumentType]
+        final_time=np.zeros(lead),
         final_saved={},
-        outcome=np.zeros(lead, int),  # pyright: ignore[reportArgumentType]
-        stats=dict.fromkeys(  # pyright: ignore[reportArgumentType]
+        outcome=np.zeros(lead, int),
+        stats=dict.fromkeys(
             ("num_steps", "num_accepted_steps", "num_rejected_steps"), np.zeros(lead, int)
         ),
     )
     return with_spec(from_segment(job.plan, job.tokens, empty), job)
+
+
+def _on_host(**fields: Any) -> Segment:
+    """A segment whose arrays are numpy's."""
+    return Segment(**fields)
 
 
 def _read_part(path: Path) -> Trajectory:
@@ -123,14 +134,16 @@ def _read_part(path: Path) -> Trajectory:
 def _last_of(piece: Trajectory) -> Segment:
     """The end of a stored part as a segment without rows."""
     arrays = {name: np.asarray(value) for name, value in piece.arrays.items()}
-    ends = {name.removeprefix("final_"): v for name, v in arrays.items() if name.startswith("final_")}
-    return Segment(
-        times=np.empty(0),  # pyright: ignore[reportArgumentType]
+    ends = {
+        name.removeprefix("final_"): v for name, v in arrays.items() if name.startswith("final_")
+    }
+    return _on_host(
+        times=np.empty(0),
         saved={},
         final=jax.tree.map(np.asarray, final_state(arrays)),
-        final_time=ends["time"],  # pyright: ignore[reportArgumentType]
-        final_saved=ends,  # pyright: ignore[reportArgumentType]
-        outcome=arrays["outcome_code"],  # pyright: ignore[reportArgumentType]
+        final_time=ends["time"],
+        final_saved=ends,
+        outcome=arrays["outcome_code"],
         stats={},
     )
 
@@ -148,9 +161,11 @@ def _held(segment: Segment, before: Segment | None) -> Segment:
     def blank(new: Any) -> np.ndarray:
         return choose(np.inf, new)
 
-    ends = {name: choose(before.final_saved.get(name, new), new)
-            for name, new in segment.final_saved.items()}
-    return Segment(  # pyright: ignore[reportArgumentType]
+    ends = {
+        name: choose(before.final_saved.get(name, new), new)
+        for name, new in segment.final_saved.items()
+    }
+    return _on_host(
         times=blank(segment.times),
         saved={name: blank(new) for name, new in segment.saved.items()},
         final=jax.tree.map(choose, before.final, segment.final),
@@ -165,7 +180,7 @@ def _limited(segment: Segment, steps: Any, most: int) -> Segment:
     """The step limit is that of the whole run, not of a part."""
     over = (np.asarray(segment.outcome) == 0) & (np.asarray(steps) >= most)
     outcome = np.where(over, STEP_LIMIT, segment.outcome)
-    return Segment(**{**vars(segment), "outcome": outcome})
+    return _on_host(**{**vars(segment), "outcome": outcome})
 
 
 def _chained(segments: list[Segment], keeps: list[np.ndarray]) -> Segment:
@@ -180,7 +195,7 @@ def _chained(segments: list[Segment], keeps: list[np.ndarray]) -> Segment:
         return np.concatenate(rows, axis)
 
     last = segments[-1]
-    return Segment(
+    return _on_host(
         times=chain([segment.times for segment in segments]),
         saved={name: chain([s.saved[name] for s in segments]) for name in last.saved},
         final=last.final,

@@ -50,7 +50,9 @@ def _path(problem: Any, table: dict[str, Any]) -> Path:
     here: Any = table
     kept: list[str | int] = []
     for part in problem["loc"]:
-        if (isinstance(here, dict) and part in here) or (isinstance(here, list) and isinstance(part, int) and part < len(here)):
+        if (isinstance(here, dict) and part in here) or (
+            isinstance(here, list) and isinstance(part, int) and part < len(here)
+        ):
             here = here[part]
         elif problem["type"] != "missing" or part != problem["loc"][-1]:
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from .. import masks, noise, normalisation, weights
 from ..errors import InputError, require
@@ -28,6 +28,12 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, allow_inf_nan=False, validate_default=True
     )
+
+
+def spec_of(name: str, base: type[Strict], fields: dict[str, Any]) -> Any:
+    """A spec made from the signature of a function, so that the two cannot drift apart."""
+    make: Any = create_model
+    return make(name, __base__=base, **fields)
 
 
 def rectangle(name: str, value: Any) -> np.ndarray:
@@ -162,7 +168,9 @@ class NoiseSpec(Strict):
         """The noise."""
         if self.kind == "brownian":
             if self.temperature is None:
-                raise InputError("brownian noise needs a temperature, for example temperature = 0.1")
+                raise InputError(
+                    "brownian noise needs a temperature, for example temperature = 0.1"
+                )
             return noise.Brownian(self.temperature)
         if self.scale is None:
             raise InputError("common noise needs a scale, for example scale = 0.5")
@@ -185,8 +193,12 @@ class PerceptronSpec(Strict):
         """The term."""
         activation = ACTIVATIONS[self.activation]
         if self.inner is None and self.outer is None:
-            require(self.bias is None, "a random perceptron draws its bias; give inner and outer too")
-            require_bytes(16.0 * self.width * d, "the weights of this perceptron", "lower its width")
+            require(
+                self.bias is None, "a random perceptron draws its bias; give inner and outer too"
+            )
+            require_bytes(
+                16.0 * self.width * d, "the weights of this perceptron", "lower its width"
+            )
             return Perceptron.random(
                 d, self.width, self.seed, self.scale, self.gradient, activation
             )

@@ -7,7 +7,7 @@ import re
 import typing
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, model_validator
 
 from .. import masks, models, noise, normalisation, terms, weights
 from ..dynamics import Dynamics
@@ -26,6 +26,7 @@ from .slots import (
     Seed,
     Strict,
     WeightsSpec,
+    spec_of,
 )
 from .tokens import TokensSpec
 
@@ -50,7 +51,8 @@ def _field(annotation: Any, default: Any) -> tuple[Any, Any]:
     """A pydantic field for one parameter of a Python function."""
     options = typing.get_args(annotation)
     optional = type(None) in options
-    bare = typing.Union[tuple(o for o in options if o is not type(None))] if optional else annotation  # noqa: UP007
+    kept = tuple(option for option in options if option is not type(None))
+    bare = typing.Union[kept] if optional else annotation  # noqa: UP007
     written = IN_A_FILE[bare]
     missing = default is inspect.Parameter.empty
     return (written | None if optional else written), ... if missing else default
@@ -65,16 +67,11 @@ def _signature(function: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _model_spec(name: str) -> Any:
-    fields = {
+    fields: dict[str, Any] = {
         parameter: _field(annotation, default)
         for parameter, (annotation, default) in _signature(models.MODELS[name]).items()
     }
-    return create_model(
-        f"{name}Spec",
-        __base__=Strict,
-        name=(Literal[name], ...),  # pyright: ignore[reportInvalidTypeForm]
-        **fields,
-    )
+    return spec_of(f"{name}Spec", Strict, {"name": (Literal[name], ...), **fields})
 
 
 MODEL_SPECS = {name: _model_spec(name) for name in models.MODELS}
@@ -99,16 +96,16 @@ class SolveSpec(Strict):
 
     t1: float = Field(gt=0)
     method: Literal["adaptive", "stiff", "fixed", "layers"] | None = None
-    rtol: float | None = Field(None, gt=0)
-    atol: float | None = Field(None, gt=0)
-    dt: float | None = Field(None, gt=0)
-    step: float | None = Field(None, gt=0)
+    rtol: float | None = Field(default=None, gt=0)
+    atol: float | None = Field(default=None, gt=0)
+    dt: float | None = Field(default=None, gt=0)
+    step: float | None = Field(default=None, gt=0)
     seed: Seed = 0
-    max_steps: int = Field(100_000, ge=1, le=1_000_000_000)
-    merge_radius: float | None = Field(None, gt=0)
-    log_clock: float | None = Field(None, gt=0)
+    max_steps: int = Field(default=100_000, ge=1, le=1_000_000_000)
+    merge_radius: float | None = Field(default=None, gt=0)
+    log_clock: float | None = Field(default=None, gt=0)
     reduction: Literal["dense", "tiled"] = "dense"
-    tile: int = Field(256, ge=1, le=65_536)
+    tile: int = Field(default=256, ge=1, le=65_536)
 
     @model_validator(mode="after")
     def _resolve_method(self) -> SolveSpec:
@@ -178,7 +175,7 @@ class SaveSpec(Strict):
     observe -- names, or tables with a name, its parameters and, to keep two of one sort, `as`.
     """
 
-    every: float | None = Field(None, gt=0)
+    every: float | None = Field(default=None, gt=0)
     at: list[float] | None = None
     log: LogTimes | None = None
     states: bool = True
@@ -233,7 +230,7 @@ class StopSpec(Strict):
     """When to stop before t1."""
 
     clusters: ClusterStop | None = None
-    diameter: float | None = Field(None, gt=0)
+    diameter: float | None = Field(default=None, gt=0)
 
     def build(self) -> list[Stop]:
         """The stops."""
@@ -250,13 +247,13 @@ class OutputSpec(Strict):
 
     figure: bool = True
     animation: Literal["none", "mp4", "gif"] = "none"
-    frames: int = Field(120, ge=2, le=10_000)
+    frames: int = Field(default=120, ge=2, le=10_000)
 
 
 class RunSpec(Strict):
     """A whole run."""
 
-    title: str = Field("run", max_length=80)
+    title: str = Field(default="run", max_length=80)
     says: str = ""
     model: ModelSpec
     tokens: TokensSpec

@@ -7,17 +7,18 @@ import typing
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, create_model
+from pydantic import Field
 
 from .. import measure
 from ..errors import require
 from ..memory import require_bytes
 from ..space import Euclidean, Space, Sphere
-from .slots import Numbers, Seed, Strict, rectangle
+from .slots import Numbers, Seed, Strict, rectangle, spec_of
 
 Nested = Numbers | list[list[float]]
 Count = Annotated[int, Field(ge=2, le=100_000_000)]
-Samples = Annotated[int, Field(ge=1, le=10_000_000)]
+Samples = Annotated[int | None, Field(ge=1, le=10_000_000)]
+LAWS: dict[str, Any] = measure.LAWS
 
 
 class TokensBase(Strict):
@@ -36,7 +37,7 @@ SPACES: dict[str, type[Space]] = {"sphere": Sphere, "euclidean": Euclidean}
 PARAMETERS: dict[str, Any] = {
     "n": (Count, ...),
     "seed": (Seed, ...),
-    "samples": (Samples | None, None),
+    "samples": (Samples, None),
     "per_cluster": (Annotated[int, Field(ge=1, le=100_000_000)], ...),
     "centres": (Nested, ...),
     "centre": (list[float] | None, None),
@@ -44,9 +45,9 @@ PARAMETERS: dict[str, Any] = {
 
 
 def _tokens_spec(law: str) -> Any:
-    hints = typing.get_type_hints(measure.LAWS[law])
+    hints = typing.get_type_hints(LAWS[law])
     fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(measure.LAWS[law]).parameters.items():
+    for name, parameter in inspect.signature(LAWS[law]).parameters.items():
         if name == "space":
             allowed = tuple(key for key, kind in SPACES.items() if issubclass(kind, hints[name]))
             fields["space"] = (Literal[allowed], allowed[0])
@@ -55,12 +56,8 @@ def _tokens_spec(law: str) -> Any:
         else:
             missing = parameter.default is inspect.Parameter.empty
             fields[name] = (hints[name], ... if missing else parameter.default)
-    return create_model(
-        f"{law.capitalize()}Tokens",
-        __base__=TokensBase,
-        law=(Literal[law], ...),  # pyright: ignore[reportInvalidTypeForm]
-        **fields,
-    )
+    fields["law"] = (Literal[law], ...)
+    return spec_of(f"{law.capitalize()}Tokens", TokensBase, fields)
 
 
 class PointTokens(TokensBase):
@@ -72,7 +69,7 @@ class PointTokens(TokensBase):
     normalise: bool = False
 
 
-TOKEN_SPECS = {**{law: _tokens_spec(law) for law in measure.LAWS}, "points": PointTokens}
+TOKEN_SPECS = {**{law: _tokens_spec(law) for law in LAWS}, "points": PointTokens}
 TokensSpec = Annotated[
     typing.Union[tuple(TOKEN_SPECS.values())],  # noqa: UP007
     Field(discriminator="law"),
@@ -99,14 +96,14 @@ def _points(spec: PointTokens, space: Space) -> measure.Measure:
 def _drawn(spec: Any, space: Space) -> measure.Measure:
     given = {
         name: getattr(spec, name)
-        for name in inspect.signature(measure.LAWS[spec.law]).parameters
+        for name in inspect.signature(LAWS[spec.law]).parameters
         if name != "space"
     }
     for name in ("centres", "centre"):
         if given.get(name) is not None:
             given[name] = rectangle(f"tokens.{name}", given[name])
     _check_size(spec, given)
-    return measure.LAWS[spec.law](space, **given)
+    return LAWS[spec.law](space, **given)
 
 
 def _check_size(spec: Any, given: dict[str, Any]) -> None:

@@ -1,0 +1,176 @@
+"""Real processes: kills and Ctrl-C, start-up time, the last words on a full disk."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tokenflock as flock
+
+COMMAND = str(Path(sys.executable).with_name("tokenflock"))
+# About four seconds of computing in forty parts, with noise, so that every step counts.
+LONG = """
+title = "long"
+[model]
+name = "NoisyUSA"
+beta = 2.0
+temperature = 0.2
+[tokens]
+law = "uniform"
+d = 3
+n = 64
+seed = 1
+[solve]
+t1 = 4.0
+dt = 0.0005
+seed = 3
+[save]
+every = 0.05
+observe = ["order_parameter", { name = "clusters", angle = 0.1 }]
+[output]
+figure = false
+"""
+
+
+def parts_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "segments").glob("0*.zarr"))
+
+
+def interrupted(arguments: list[str], folder: Path, sent: int, wait: float) -> subprocess.Popen:
+    """Start the command, wait for new parts on disk and a little longer, then send the signal."""
+    known = parts_in(folder)
+    process = subprocess.Popen(
+        [COMMAND, "run", *arguments, "--out", str(folder), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while parts_in(folder) == known and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(wait)
+    process.send_signal(sent)
+    return process
+
+
+def test_a_run_that_is_really_killed_ends_with_the_same_numbers(tmp_path):
+    spec, whole, broken = tmp_path / "long.toml", tmp_path / "whole", tmp_path / "broken"
+    spec.write_text(LONG)
+    uninterrupted = subprocess.Popen(
+        [COMMAND, "run", str(spec), "--out", str(whole), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    moments = random.Random(5)
+    reached = [0.0]
+    for arguments, sent in (([str(spec)], signal.SIGKILL), (["--resume"], signal.SIGKILL)):
+        process = interrupted(arguments, broken, sent, moments.uniform(0.0, 0.3))
+        assert process.wait(60) == -signal.SIGKILL
+        opened = flock.open(broken)
+        assert opened.outcome == "interrupted"
+        reached.append(opened.reached)
+    process = interrupted(["--resume"], broken, signal.SIGINT, 0.0)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    assert f"tokenflock run --resume --out {broken}" in " ".join(stderr.split())
+    reached.append(flock.open(broken).reached)
+    assert reached == sorted(set(reached))
+    assert reached[-1] < 4.0
+    last = subprocess.run(
+        [COMMAND, "run", "--resume", "--out", str(broken), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first = json.loads(uninterrupted.communicate(timeout=120)[0])
+    again = json.loads(last.stdout)
+    for key in ("id", "clusters", "energy", "health", "time"):
+        assert again[key] == first[key]
+    expected, found = flock.open(whole), flock.open(broken)
+    assert set(expected.arrays) == set(found.arrays)
+    for name, array in expected.arrays.items():
+        np.testing.assert_array_equal(array, found.arrays[name], err_msg=name)
+    np.testing.assert_array_equal(expected.time, found.time)
+    assert sorted(item.name for item in broken.iterdir()) == [
+        "spec.toml",
+        "summary.json",
+        "trajectory.zarr",
+    ]
+
+
+def test_the_printed_spec_gives_the_same_numbers_in_another_process(tmp_path):
+    settings = ["n=6", "t1=2.0", "every=0.5", "figure=false"]
+    chosen = ["--example", "circle", *(word for s in settings for word in ("--set", s))]
+
+    def call(*arguments):
+        return subprocess.run(
+            [COMMAND, "run", *map(str, arguments)], capture_output=True, text=True, check=True
+        ).stdout
+
+    first = json.loads(call(*chosen, "--out", tmp_path / "first", "--json"))
+    (tmp_path / "printed.toml").write_text(call(*chosen, "--print-spec"))
+    again = json.loads(call(tmp_path / "printed.toml", "--out", tmp_path / "again", "--json"))
+    for key in ("id", "clusters", "energy", "health"):
+        assert again[key] == first[key]
+    expected, found = flock.open(tmp_path / "first"), flock.open(tmp_path / "again")
+    for name, array in expected.arrays.items():
+        np.testing.assert_array_equal(array, found.arrays[name], err_msg=name)
+
+
+HEAVY = {"jax", "numpy", "matplotlib", "xarray", "zarr", "equinox"}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import tokenflock",
+        "import tokenflock.cli",
+        "from tokenflock.cli import app; app(['run', '--help'], standalone_mode=False)",
+        "from tokenflock.cli import app; app(['list', 'examples'], standalone_mode=False)",
+    ],
+)
+def test_nothing_heavy_is_imported(script):
+    listing = f"{script}; import sys; print('@', *sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
+    )
+    assert not HEAVY & set(done.stdout.split("@")[-1].split())
+
+
+def test_last_words_on_a_full_disk_are_no_traceback():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [COMMAND, "list", "examples", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert "No space left" in done.stderr
+
+
+def test_a_closed_pipe_is_no_traceback():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [COMMAND, "list", "examples", "--json"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,132 @@
+"""Folders of runs: what they hold, what is refused, and what a full disk leaves behind."""
+
+import errno
+import json
+import os
+
+import pytest
+from small_runs import same, silent, start, write_every_part
+
+import tokenflock as flock
+from tokenflock.errors import InputError, StoreError
+from tokenflock.lab.files import parse, render
+from tokenflock.lab.run import run_spec
+from tokenflock.store import STORE
+
+pytestmark = pytest.mark.usefixtures("shared_programs", "few_parts")
+
+
+def test_attributes_hold_everything_that_made_the_numbers(tmp_path):
+    spec = start("plain")
+    run_spec(spec, tmp_path / "run", False, False, silent)
+    header = json.loads((tmp_path / "run" / STORE / "zarr.json").read_text())
+    assert header["zarr_format"] == 3
+    held = header["attributes"]
+    assert parse(render(spec)) == type(spec).model_validate(held["spec"])
+    assert held["spec"]["tokens"]["seed"] == 1
+    assert held["spec"]["solve"]["seed"] == 0
+    assert held["dtype"] == "float64"
+    assert held["device"].startswith("cpu")
+    assert held["numerics"]["reduction"]["class"] == "Dense"
+    assert held["versions"]["tokenflock"] == flock.__version__
+    assert {"steps", "rejected_steps", "norm_drift", "energy_violation"} <= set(held["health"])
+    assert parse((tmp_path / "run" / "spec.toml").read_text()) == spec
+
+
+def test_an_existing_folder_is_refused_and_kept(tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(InputError, match="exists; choose another --out"):
+        run_spec(start("plain"), tmp_path / "run", False, False, silent)
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_overwrite_replaces_a_run_and_nothing_else(tmp_path):
+    run_spec(start("plain"), tmp_path / "run", False, False, silent)
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    run_spec(start("noise"), tmp_path / "run", False, True, silent)
+    assert flock.open(tmp_path / "run").attributes["label"] == "USA"
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_overwrite_refuses_a_folder_that_is_no_run(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years")
+    with pytest.raises(InputError, match="not a run folder"):
+        run_spec(start("plain"), tmp_path / "thesis", False, True, silent)
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years"
+
+
+def test_a_refused_spec_does_not_destroy_the_run_it_would_replace(tmp_path):
+    run_spec(start("plain"), tmp_path / "run", False, False, silent)
+    bad = parse(render(start("plain")), ["save.observe=[{name='clusters', distance=1.0}]"])
+    with pytest.raises(InputError, match="need angle"):
+        run_spec(bad, tmp_path / "run", False, True, silent)
+    assert flock.open(tmp_path / "run").outcome == "finished"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["save.observe=[{name='clusters', distance=0.1}]"], "need angle"),
+        (["save.observe=[{name='min_alignment', direction=[1.0]}]"], "1 coordinates"),
+        (["save.observe=['mean_radius', 'convex_hull_volume']"], "tokens in R"),
+    ],
+)
+def test_what_cannot_be_observed_leaves_nothing_behind(settings, words, tmp_path):
+    spec = parse(render(start("plain")), settings)
+    with pytest.raises(InputError, match=words):
+        run_spec(spec, tmp_path / "deep" / "run", False, False, silent)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pairs_that_would_not_fit_are_refused_after_compiling(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "0.5")
+    spec = parse(render(start("plain")), ["n=20000", "reduction=tiled"])
+    with pytest.raises(InputError, match=r"GiB, the limit is 0\.5 GiB; use fewer samples"):
+        run_spec(spec, tmp_path / "run", False, False, silent)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_under_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in ("file/run", "file"):
+        with pytest.raises((InputError, StoreError), match="is a file"):
+            run_spec(start("plain"), tmp_path / place, False, False, silent)
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_names_no_disk_takes(tmp_path):
+    for name in ("a" * 300, "a\0b"):
+        with pytest.raises((InputError, StoreError)):
+            run_spec(start("plain"), tmp_path / name, False, False, silent)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_at_the_start_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(*arguments, **named):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        run_spec(start("plain"), tmp_path / "deep" / "run", False, False, silent)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fills_up_later_keeps_what_was_written(tmp_path, monkeypatch):
+    spec, room = start("plain"), iter([True] * 150)
+    real = os.fsync
+
+    def filling(descriptor):
+        if not next(room, False):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", filling)
+        write_every_part(patch)
+        with pytest.raises(StoreError, match="No space left"):
+            run_spec(spec, tmp_path / "run", False, False, silent)
+    assert flock.open(tmp_path / "run").reached > 0
+    assert not list((tmp_path / "run").rglob(".writing-*"))
+    resumed = run_spec(spec, tmp_path / "run", True, False, silent)
+    same(run_spec(spec, tmp_path / "whole", False, False, silent), resumed)
