@@ -24,6 +24,7 @@ LAYERS = [
     {"store", "plot"},
     {"lab"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

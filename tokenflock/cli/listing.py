@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from typing import Any
 
 import typer
 
@@ -21,11 +22,7 @@ def list_things(
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout."),
 ) -> None:
     """List models, observables or examples, each with one sentence and its parameters."""
-    rows = {
-        Thing.models: _models,
-        Thing.observables: _observables,
-        Thing.examples: _examples,
-    }[what]()
+    rows = rows_of(what)
     if as_json:
         typer.echo(json.dumps({what.value: rows}))
         return
@@ -41,6 +38,11 @@ def list_things(
         cells = (row["name"], ", ".join(row["parameters"]), row["says"])
         table.add_row(*(Text(cell) for cell in cells))
     Console().print(table)
+
+
+def rows_of(what: str) -> list[dict[str, Any]]:
+    """Name, parameters and one sentence of every thing of a kind."""
+    return {"models": _models, "observables": _observables, "examples": _examples}[str(what)]()
 
 
 def _first_sentence(text: str | None) -> str:

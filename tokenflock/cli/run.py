@@ -152,6 +152,10 @@ def _compute(
         bar.stop()
         typer.echo(f"tokenflock: {_interrupted(folder)}", err=True)
         raise typer.Exit(INTERRUPTED) from None
+    except BaseException:
+        # What went wrong is told in one sentence; a bar at 0 % beside it says nothing.
+        bar.live.transient = True
+        raise
     finally:
         bar.stop()
     if not quiet:
