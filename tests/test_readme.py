@@ -47,5 +47,5 @@ def test_console_examples_run(tmp_path, monkeypatch):
 
 def test_links_point_at_files():
     for name in ("README.md", "docs/model.md", "docs/notation.md"):
-        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / name).read_text()):
+        for target in re.findall(r"\]\(([\w./-]+)\)", (ROOT / name).read_text()):
             assert (ROOT / name).parent.joinpath(target).exists(), target
