@@ -66,7 +66,7 @@ def _labelled(run: Trajectory) -> Any:
 def _checksum(array: np.ndarray) -> str:
     content = np.ascontiguousarray(array)
     digest = hashlib.blake2b(f"{content.dtype.str}{content.shape}".encode(), digest_size=8)
-    digest.update(content.tobytes())
+    digest.update(content.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 

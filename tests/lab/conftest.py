@@ -1,4 +1,4 @@
-"""Small specs, and one compilation per spec: programs are shared between the jobs of a test session."""
+"""Small specs, and one compilation per spec: the jobs of one test process share programs."""
 
 import pytest
 

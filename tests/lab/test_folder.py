@@ -9,6 +9,7 @@ from small_runs import same, silent, start, write_every_part
 
 import tokenflock as flock
 from tokenflock.errors import InputError, StoreError
+from tokenflock.lab import run as run_module
 from tokenflock.lab.files import parse, render
 from tokenflock.lab.run import run_spec
 from tokenflock.store import STORE
@@ -46,6 +47,16 @@ def test_overwrite_replaces_a_run_and_nothing_else(tmp_path):
     run_spec(start("noise"), tmp_path / "run", False, True, silent)
     assert flock.open(tmp_path / "run").attributes["label"] == "USA"
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_two_that_start_together_do_not_share_a_folder(tmp_path, monkeypatch):
+    """The other one appears after the check and before the folder is made."""
+    run_spec(start("plain"), tmp_path / "run", False, False, silent)
+    before = (tmp_path / "run" / STORE / "zarr.json").read_bytes()
+    monkeypatch.setattr(run_module, "check_folder", lambda *arguments: None)
+    with pytest.raises(StoreError, match="cannot write"):
+        run_spec(start("noise"), tmp_path / "run", False, False, silent)
+    assert (tmp_path / "run" / STORE / "zarr.json").read_bytes() == before
 
 
 def test_overwrite_refuses_a_folder_that_is_no_run(tmp_path):

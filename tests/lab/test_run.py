@@ -125,6 +125,14 @@ class TestNumbers:
             np.isnan(parts.array("energy")), np.isnan(whole.array("energy"))
         )
 
+    def test_a_stop_between_saves_closes_with_the_state_where_it_happened(self, tmp_path):
+        text = render(start("stop")).replace("every = 1.0", "at = [30.0]")
+        run = run_spec(parse(text), tmp_path / "run", False, False, silent)
+        assert run.outcome == "stopped"
+        np.testing.assert_array_equal(run.time, [0.0, run.reached])
+        assert run.array("clusters")[-1] == 2
+        np.testing.assert_array_equal(run.states[-1], run.array("final_points"))
+
     def test_the_step_limit_is_that_of_the_whole_run(self, tmp_path):
         spec = parse(render(start("plain")), ["max_steps=20"])
         run = run_spec(spec, tmp_path / "run", False, False, silent)

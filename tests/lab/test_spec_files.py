@@ -54,6 +54,7 @@ class TestOverrides:
             ("model.weights.V=-1", lambda s: s.model.weights.V, -1.0),
             ("solve.log_clock=2.0", lambda s: s.solve.log_clock, 2.0),
             ("log_clock=2.0", lambda s: s.solve.log_clock, 2.0),
+            ("every=.5", lambda s: s.save.every, 0.5),
             ("title=plain words", lambda s: s.title, "plain words"),
             ("animation=gif", lambda s: s.output.animation, "gif"),
             ("save.observe=['energy']", lambda s: s.save.observe, ["energy"]),
@@ -80,6 +81,7 @@ class TestOverrides:
             ("tokens..n=3", "--set takes path=value"),
             ("bta=3", "did you mean 'beta'"),
             ("tokens.n.x=3", "n is not a table"),
+            ("beta=[1.,2.]", "is not a TOML value"),
         ],
     )
     def test_a_setting_that_cannot_be_made(self, setting, words):
@@ -225,6 +227,16 @@ class TestRefusals:
     def test_an_accuracy_must_be_stated(self, missing):
         with pytest.raises(InputError, match="state the accuracy you need"):
             Job(parse(SPHERE.replace(missing, "")))
+
+    def test_several_betas_do_not_fit_into_a_noise(self):
+        with pytest.raises(InputError, match="common noise must be one number"):
+            Job(parse(example_text("stochastic"), ["beta=[1.0, 2.0]"]))
+
+    def test_clusters_on_the_plane_stop_at_a_distance(self):
+        text = example_text("polytope")
+        assert Job(parse(text, ["stop.clusters={count=2, distance=0.1}"])).plan.stops
+        with pytest.raises(InputError, match=r"angle|distance"):
+            Job(parse(text, ["stop.clusters={count=2}"]))
 
     def test_fixed_steps_beyond_the_limit_are_counted_before_the_run(self):
         text = SPHERE.replace("rtol = 1e-8", "dt = 1e-9").replace("atol = 1e-10", "")

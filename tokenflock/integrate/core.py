@@ -136,15 +136,11 @@ def _outcome(solution: diffrax.Solution) -> Array:
 
 
 def _whole_steps(dt: Array, marks: Array) -> Array:
-    """The step, moved by rounding alone so that a span of whole steps has no sliver at its end.
-
-    A single step is made longer: only the minimum with the end makes it land there exactly.
-    """
+    """The step, moved by rounding alone so that a span of whole steps has no sliver at its end."""
     span = marks[-1] - marks[0]
     count = jnp.round(span / dt)
     whole = (count >= 1) & (jnp.abs(span / dt - count) < 1e-6)
-    exact = jnp.where(count == 1, 1.5 * span, span / jnp.maximum(count, 1))
-    return jnp.where(whole, exact, dt)
+    return jnp.where(whole, span / jnp.maximum(count, 1), dt)
 
 
 def _terms(plan: Plan, model: Dynamics, measure: Measure, key: Array) -> Any:

@@ -86,16 +86,21 @@ def _apply(table: dict[str, Any], override: str) -> None:
         target = target.setdefault(key, {})
         if not isinstance(target, dict):
             raise InputError(f"--set {path}: {key} is not a table, so it has no {keys[-1]}")
-    target[keys[-1]] = _value(text.strip())
+    target[keys[-1]] = _value(path, text.strip())
 
 
-def _value(text: str) -> Any:
-    """A TOML value, or the text itself: --set law=cap needs no quotes."""
+def _value(path: str, text: str) -> Any:
+    """A TOML value, or the text itself: --set law=cap needs no quotes, --set dt=.5 no zero."""
     try:
         table = tomllib.loads(f"value = {text}")
-    except TOML_ERRORS:
+        return table["value"] if len(table) == 1 else text
+    except TOML_ERRORS as error:
+        if text[:1] in ("[", "{", '"', "'"):
+            raise InputError(f"--set {path}: {text} is not a TOML value: {error}") from error
+    try:
+        return float(text)
+    except ValueError:
         return text
-    return table["value"] if len(table) == 1 else text
 
 
 def _complete(table: dict[str, Any], keys: list[str]) -> list[str]:

@@ -100,7 +100,7 @@ def _check_same(spec: RunSpec, folder: Path) -> None:
         )
 
 
-def claim(spec: RunSpec, folder: Path, initial: Trajectory) -> None:
+def claim(spec: RunSpec, folder: Path, initial: Trajectory, overwrite: bool) -> None:
     """Make the folder with its spec and the tokens at t = 0, all or nothing."""
     made = _missing_parents(folder)
     try:
@@ -111,7 +111,11 @@ def claim(spec: RunSpec, folder: Path, initial: Trajectory) -> None:
                 fresh.mkdir()
                 (fresh / SPEC).write_text(render(spec), encoding="utf-8")
                 write(initial, fresh / SEGMENTS / INITIAL)
-                _put_in_place(fresh, folder, Path(scratch) / "replaced")
+                if overwrite and folder.exists():
+                    _replace(fresh, folder, Path(scratch) / "replaced")
+                else:
+                    # Fails if another process has put a run there in the meantime.
+                    os.rename(fresh, folder)
     except BaseException:
         for parent in made:
             with contextlib.suppress(OSError):
@@ -123,11 +127,8 @@ def _missing_parents(folder: Path) -> list[Path]:
     return [parent for parent in folder.absolute().parents if not parent.exists()]
 
 
-def _put_in_place(fresh: Path, folder: Path, replaced: Path) -> None:
-    if not folder.exists():
-        os.rename(fresh, folder)
-        return
-    # Only what a run makes is replaced; other files in the folder are the user's.
+def _replace(fresh: Path, folder: Path, replaced: Path) -> None:
+    """Only what a run makes is replaced; other files in the folder are the user's."""
     replaced.mkdir()
     for name in OWN:
         if (folder / name).exists():

@@ -47,6 +47,11 @@ class Job:
         _check_redraws(spec)
         self.tokens: Measure = build_tokens(spec.tokens)
         self.model = build_model(spec.model, self.tokens.d)
+        hidden = getattr(self.model.noise, "attention", None)
+        require(
+            hidden is None or hidden.beta.ndim == 0,
+            "several betas are a batch of drifts; the beta of a common noise must be one number",
+        )
         arguments = spec.solve.arguments()
         self.merge: Merge | None = arguments["merge"]
         self.plan: Plan

@@ -36,7 +36,7 @@ def run_spec(
     if resume:
         sweep(folder)
     else:
-        claim(spec, folder, nothing_yet(job))
+        claim(spec, folder, nothing_yet(job), overwrite)
     run = _integrate(job, folder, report)
     write(run, folder / STORE, overwrite=True)
     remove_segments(folder)

@@ -220,10 +220,11 @@ def _checked_label(label: object) -> str:
 
 
 class ClusterStop(Strict):
-    """Stop at this many clusters."""
+    """Stop at this many clusters, linked at an angle on a sphere or a distance in R^d."""
 
     count: int = Field(ge=1)
-    angle: float = Field(gt=0)
+    angle: float | None = Field(default=None, gt=0)
+    distance: float | None = Field(default=None, gt=0)
 
 
 class StopSpec(Strict):
@@ -236,7 +237,8 @@ class StopSpec(Strict):
         """The stops."""
         stops: list[Stop] = []
         if self.clusters is not None:
-            stops.append(at_clusters(self.clusters.count, self.clusters.angle))
+            chosen = self.clusters
+            stops.append(at_clusters(chosen.count, chosen.angle, chosen.distance))
         if self.diameter is not None:
             stops.append(at_diameter(self.diameter))
         return stops
