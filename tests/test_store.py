@@ -236,7 +236,7 @@ class TestDescriptions:
             rebuild(json.loads(json.dumps(describe(model))))
 
     def test_an_unknown_class_is_not_instantiated(self):
-        with pytest.raises(flock.StoreError, match="unknown class 'Popen'"):
+        with pytest.raises(flock.StoreError, match="class 'Popen', which is not part"):
             rebuild({"class": "Popen", "args": "true"})
 
     def test_measures_keep_their_weights(self):

@@ -101,7 +101,10 @@ def _rebuild_module(description: dict[str, Any]) -> Any:
 
         return ACTIVATIONS[description["name"]]
     if name not in _classes():
-        raise StoreError(f"this store names the unknown class {name!r}; update tokenflock")
+        raise StoreError(
+            f"this run's model uses the class {name!r}, which is not part of tokenflock; pass the model "
+            "again: run.observe(observable, model=...)"
+        )
     blank = object.__new__(_classes()[name])
     for field in dataclasses.fields(blank):
         object.__setattr__(blank, field.name, rebuild(description.get(field.name)))

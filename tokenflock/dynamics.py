@@ -18,7 +18,7 @@ from .measure import Measure
 from .noise import Noise
 from .normalisation import MixLN, Normalisation, PostLN
 from .reduce import Dense, Reduction
-from .runtime import Scalar
+from .runtime import Scalar, is_traced
 from .space import Euclidean, Space, Sphere
 from .terms import Attention, Sum, Term
 from .weights import Schedule, Weights
@@ -226,8 +226,10 @@ class Dynamics(eqx.Module):
     def jumps(self, t1: float) -> list[float]:
         """Times in (0, t1) where the field is discontinuous."""
         times = set(self.terms.jumps(t1))
-        if isinstance(self.normalisation, MixLN) and float(self.normalisation.tau) < t1:
-            times.add(float(self.normalisation.tau))
+        scheme = self.normalisation
+        # A traced tau (inside jax.grad) is no known time: adaptive steps then find the switch alone.
+        if isinstance(scheme, MixLN) and not is_traced(scheme.tau) and float(scheme.tau) < t1:
+            times.add(float(scheme.tau))
         return sorted(times)
 
     def check(self, mu: Measure, t1: float) -> None:

@@ -13,6 +13,7 @@ from .masks import Full
 from .measure import Measure
 from .reduce import Reduction
 from .terms import Attention
+from .weights import Weights
 
 # Beyond this many tokens the energy would cost more than the run it watches over.
 LARGEST_WATCHED = 20_000
@@ -28,7 +29,9 @@ def energy_direction(model: Dynamics, measure: Measure) -> int:
     term = model.terms
     if not isinstance(term, Attention) or model.noise is not None or measure.n > LARGEST_WATCHED:
         return 0
-    weights = term.weights.at(0.0)
+    if not isinstance(term.weights, Weights):
+        return 0
+    weights = term.weights
     plain = not weights.matrices() and isinstance(model.frame, Lab)
     gradient = isinstance(term.kind, Unnormalised) or term.kind == Softmax()
     positive = bool(jnp.all(term.beta > 0))

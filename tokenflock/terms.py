@@ -162,7 +162,11 @@ class Attention(Term):
 
 
 def _checked_beta(beta: ArrayLike) -> Array:
-    array = jnp.asarray(beta, dtype=float)
+    try:
+        array = jnp.asarray(beta, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"beta must be a number or a vector of them, got {beta!r}") from error
+    require(array.size >= 1, "beta is an empty vector; give at least one value")
     require(array.ndim <= 1, f"beta must be a number or a vector of them, got shape {array.shape}")
     if not is_traced(array):
         require(

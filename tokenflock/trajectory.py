@@ -38,12 +38,17 @@ class Trajectory:
         coords: dict[str, Any],
         attributes: dict[str, Any],
         details: dict[str, dict[str, Any]] | None = None,
+        model: Any = None,
+        measure: Measure | None = None,
     ):
         self.arrays = arrays
         self.axes = axes
         self.coords = coords
         self.attributes = attributes
         self.details = details or {}
+        # What made the run, while it is at hand; a stored run rebuilds both from its attributes.
+        self._model = model
+        self._measure = measure
 
     @functools.cached_property
     def dataset(self) -> xr.Dataset:
@@ -105,18 +110,18 @@ class Trajectory:
     def measure_at(self, name: str) -> Measure:
         """The measure of one stored array of tokens."""
         blank = self.blank_measure
-        radii = self.arrays.get("final_radii") if name == "final_points" else None
+        radii = self.arrays.get(name.replace("points", "radii"))
         return blank.at(jnp.asarray(self.arrays[name]), radii)
 
     @functools.cached_property
     def blank_measure(self) -> Measure:
         """The measure without its points: space, weights, order."""
-        return rebuild(self.attributes["measure"])
+        return rebuild(self.attributes["measure"]) if self._measure is None else self._measure
 
     @functools.cached_property
     def model(self) -> Any:
-        """The model that made this run, rebuilt from its description."""
-        return rebuild(self.attributes["model"])
+        """The model that made this run."""
+        return rebuild(self.attributes["model"]) if self._model is None else self._model
 
     @property
     def outcome(self) -> str:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from . import runtime as runtime
 from .errors import InputError, require
-from .runtime import ArrayLike, Scalar
+from .runtime import ArrayLike, Scalar, is_traced
 
 
 class Schedule(eqx.Module):
@@ -72,6 +72,9 @@ class Weights(Schedule):
         )
         self.Q, self.K, self.B = _matrix("Q", Q), _matrix("K", K), _matrix("B", B)
         self.V = jnp.asarray(V, dtype=float) if _is_number(V) else _matrix("V", V)
+        for name, value in (("Q", self.Q), ("K", self.K), ("V", self.V), ("B", self.B)):
+            finite = value is None or is_traced(value) or bool(jnp.all(jnp.isfinite(value)))
+            require(finite, f"{name} contains NaN or infinity")
         heads = {name: m.shape[0] for name, m in self.matrices().items()}
         require(
             len(set(heads.values())) <= 1,
@@ -287,9 +290,11 @@ class RandomWeights(Schedule):
         return Weights(**drawn)
 
     def _layer(self, t: Scalar) -> Array:
-        # The small shift absorbs the rounding of t = m * step accumulated by a fixed-step solver.
+        # Compared with m * period itself, the number `jumps` gives the step-size controller: a step
+        # that ends just before a switch must not see the weights after it.
         assert self.period is not None
-        return jnp.floor(jnp.asarray(t) / self.period + 1e-6).astype(jnp.int32)
+        nearest = jnp.round(jnp.asarray(t) / self.period)
+        return jnp.where(t < nearest * self.period, nearest - 1, nearest).astype(jnp.int32)
 
     def _draw(self, key: Array, law: Law | float) -> Array:
         if not isinstance(law, Law):

@@ -296,3 +296,79 @@ def test_weighted_tokens_are_repeated_tokens():
         many = flock.solve(model, repeated, t1=2.0, **TIGHT, save=save)
         np.testing.assert_allclose(few.final.points, np.asarray(many.final.points)[1:], atol=1e-9)
         np.testing.assert_allclose(few.array("energy"), many.array("energy"), rtol=1e-9)
+
+
+def test_weights_redrawn_in_a_flow_equal_the_same_weights_in_pieces():
+    """The switches are met exactly: the error follows the tolerance, and no step is wasted on them."""
+    entry = flock.Ginibre(0.8)
+    drawn = flock.RandomWeights(d=3, seed=4, heads=2, Q=entry, K=entry, V=entry, period=0.3)
+    pieces = flock.Piecewise(
+        [0.3 * m for m in range(1, 5)], [drawn.at(0.3 * m + 0.1) for m in range(5)]
+    )
+    runs = [
+        flock.solve(flock.SA(1.0, weights), TOKENS, t1=1.5, rtol=1e-10, atol=1e-12)
+        for weights in (drawn, pieces)
+    ]
+    np.testing.assert_allclose(runs[0].final.points, runs[1].final.points, atol=1e-12)
+    assert runs[0].health["steps"] == runs[1].health["steps"]
+    assert "energy_violation" not in runs[0].health
+
+
+def test_merge_refuses_what_it_cannot_express():
+    for model in (flock.CausalSA(1.0), flock.SA(1.0, normalisation=flock.PreLN())):
+        with pytest.raises(flock.InputError, match="merge"):
+            flock.solve(model, TOKENS, t1=1.0, **TIGHT, merge=flock.Merge(1e-3))
+
+
+def test_a_stop_leaves_tokens_on_the_sphere_and_layers_whole():
+    loose = flock.solve(
+        flock.SA(1.0), TOKENS, t1=50.0, rtol=1e-5, atol=1e-7, stop=flock.at_diameter(0.5)
+    )
+    assert loose.health["norm_drift"] < 1e-12
+    network = flock.solve(
+        flock.SA(1.0), TOKENS, t1=50.0, method=flock.Layers(0.1), stop=flock.at_diameter(0.5)
+    )
+    layers = network.reached / 0.1
+    assert layers == pytest.approx(round(layers), abs=1e-9)
+    again = flock.solve(flock.SA(1.0), TOKENS, t1=0.1 * round(layers), method=flock.Layers(0.1))
+    np.testing.assert_allclose(network.final.points, again.final.points, atol=1e-13)
+
+
+def test_a_run_remembers_its_own_model_and_radii():
+    """An invented kind cannot be rebuilt from a store, but its own run can still be observed."""
+
+    class Quartic(flock.Weighted):
+        def weight(self, scores, beta):
+            return (1.0 + scores) ** 4
+
+    model = flock.Dynamics(None, flock.Attention(kind=Quartic()))
+    run = flock.solve(model, TOKENS, t1=0.5, **TIGHT, save=STATES)
+    assert run.observe(flock.diameter).sizes["time"] == 2
+    start = flock.gaussian(flock.Sphere(3), 5, seed=0)
+    pre = flock.solve(flock.SA(1.0, normalisation=flock.PreLN()), start, t1=0.5, **TIGHT)
+    np.testing.assert_array_equal(pre.initial.radii, start.radii)
+
+    def first_coordinate(beta):
+        return flock.solve(flock.SA(beta), TOKENS, t1=0.5, **TIGHT).final.points[0, 0]
+
+    assert np.isfinite(jax.grad(first_coordinate)(1.0))
+
+
+def test_tiny_times_are_legal():
+    run = flock.solve(flock.SA(1.0), TOKENS, t1=1e-20, **TIGHT)
+    assert run.outcome == "finished"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: flock.solve(flock.SA(1.0), np.eye(3), t1=1.0, **TIGHT), "must be a Measure"),
+        (lambda: flock.solve(flock.Attention(), TOKENS, t1=1.0, **TIGHT), "must be a Dynamics"),
+        (lambda: flock.solve(flock.SA(1.0), TOKENS, t1="3", **TIGHT), "t1 must be a positive"),
+        (lambda: flock.SA([]), "empty"),
+        (lambda: flock.Weights(V=float("nan")), "NaN"),
+    ],
+)
+def test_wrong_python_input_gets_a_sentence(call, words):
+    with pytest.raises(flock.InputError, match=words):
+        call()

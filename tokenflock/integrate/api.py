@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..dynamics import Clusters, Dynamics, State
 from ..errors import InputError, SolveError, require
@@ -107,8 +108,11 @@ def prepare(
     progress: bool,
 ) -> tuple[Plan, Measure, np.ndarray]:
     """Check the request and turn it into a plan, flat samples, and save times."""
+    _check_types(model, x0)
     _check_time(t1)
     model.check(x0, t1)
+    if merge is not None:
+        _check_merge(model)
     numerics = resolve(model, method, rtol, atol, dt, merge, max_steps)
     clock = Physical() if clock is None else clock
     require(
@@ -167,7 +171,37 @@ def initial_state(model: Dynamics, measure: Measure, merge: Merge | None) -> Sta
     return eqx.tree_at(lambda s: s.clusters, state, alone, is_leaf=lambda leaf: leaf is None)
 
 
+def _check_types(model: object, x0: object) -> None:
+    require(
+        isinstance(model, Dynamics),
+        f"the model must be a Dynamics, got {type(model).__name__}; wrap a term as "
+        "flock.Dynamics(None, term) or use a named model such as flock.SA(beta)",
+    )
+    require(
+        isinstance(x0, Measure),
+        f"the tokens must be a Measure, got {type(x0).__name__}; make one with "
+        "flock.from_array(flock.Sphere(d), x) or flock.uniform(...)",
+    )
+
+
+def _check_merge(model: Dynamics) -> None:
+    """Refuse models in which coincident tokens are not one token with their total mass."""
+    require(
+        not any(part.mask.needs_order for part in model.attentions()),
+        "merge gives the mass of a cluster to its first token, which a causal or ALiBi mask would "
+        "show to tokens that must not see it; leave out merge, or use method=Stiff()",
+    )
+    require(
+        not model.scheme().moves_radii,
+        f"merge does not know how radii combine under {type(model.scheme()).__name__}; leave it out",
+    )
+
+
 def _check_time(t1: float) -> None:
+    require(
+        isinstance(t1, (int, float, np.number, Tracer)) and not isinstance(t1, bool),
+        f"t1 must be a positive number, got {t1!r}",
+    )
     if is_traced(t1):
         raise InputError("t1 must be a plain number, not a traced value")
     require(bool(np.isfinite(t1)) and t1 > 0, f"t1 must be a positive number, got {t1}")

@@ -45,13 +45,23 @@ def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
     axes = _axes(plan, lead, arrays)
     arrays["initial_points"] = x0.points
     axes["initial_points"] = (*_sample_axes(x0), "token", "coordinate")
+    if x0.radii is not None:
+        arrays["initial_radii"] = x0.radii
+        axes["initial_radii"] = (*_sample_axes(x0), "token")
     return Trajectory(
         arrays,
         axes,
         _coords(plan, x0, times),
         attributes_of(plan, x0, arrays, lead),
         {thing.name: thing.attributes for thing in plan.observe},
+        plan.model,
+        _blank(x0),
     )
+
+
+def _blank(x0: Measure) -> Measure:
+    """The measure without its points: space, weights, order."""
+    return x0.at(jnp.zeros((x0.n, x0.d)))
 
 
 def lead_axes(plan: Plan, x0: Measure) -> tuple[str, ...]:
@@ -197,7 +207,6 @@ def attributes_of(
     plan: Plan, x0: Measure, arrays: dict[str, Any], lead: tuple[str, ...]
 ) -> dict[str, Any]:
     """Model, numerics, versions, outcome and health, as plain data."""
-    blank = x0.at(jnp.zeros((x0.n, x0.d)))
     attributes: dict[str, Any] = {"label": plan.model.label}
     if is_traced(arrays, plan.model, x0):
         return {**attributes, "outcome": "traced", "advice": "inside a JAX transformation"}
@@ -206,7 +215,7 @@ def attributes_of(
     return {
         **attributes,
         "model": describe(plan.model),
-        "measure": describe(blank),
+        "measure": describe(_blank(x0)),
         "numerics": _describe_numerics(plan),
         "seed_data": describe(plan.key),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

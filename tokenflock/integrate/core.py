@@ -18,7 +18,7 @@ from ..reduce import Reduction
 from .clocks import Clock
 from .methods import Numerics
 from .progress import RichProgressMeter
-from .steppers import Context, NoiseTerm, drift
+from .steppers import Context, LayerStepper, NoiseTerm, drift
 from .stops import Stop, rises_at_stop
 
 
@@ -71,7 +71,7 @@ def integrate_one(
 ) -> Segment:
     """Solve for one sample of tokens over the given save times."""
     clock, numerics = plan.clock, plan.numerics
-    context = Context(model, measure, plan.reduction, clock)
+    context = Context(model, measure, plan.reduction, clock, times[-1], numerics.dt0)
 
     def observe(u: Array, y: State, args: Context) -> dict[str, Array]:
         return look(plan, args.model, args.measure, clock.time(u), y)
@@ -105,7 +105,8 @@ def integrate_one(
     return Segment(
         times=clock.time(solution.ts[0]),
         saved=saved,
-        final=last[0],
+        # A stop inside a step leaves an interpolated state, which is not quite on the space.
+        final=eqx.tree_at(lambda s: s.points, last[0], measure.space.retract(last[0].points)),
         final_time=last[1],
         final_saved=last[2],
         outcome=_outcome(solution),
@@ -173,6 +174,9 @@ def _event(plan: Plan, start: Array) -> diffrax.Event | None:
         # diffrax looks for a change of sign: a condition met from the start must change it too.
         return jnp.where(t <= start, -1.0, reached)
 
+    if isinstance(plan.numerics.stepper, LayerStepper):
+        # A network has no state between two layers: end with the layer that meets the condition.
+        return diffrax.Event(value)
     return diffrax.Event(value, _StopSearch(rtol=1e-12, atol=1e-12))
 
 

@@ -39,7 +39,7 @@ class Stiff(eqx.Module):
 
 
 # A step this small means a non-finite field, not a hard problem: fail early instead of retrying for ever.
-SMALLEST_STEP = 1e-15
+SMALLEST_STEP = 1e-30
 Method = Layers | Stiff | diffrax.AbstractSolver | None
 
 

@@ -14,7 +14,7 @@ ADVICE = {
         "(merge=Merge(radius)) or use method=Stiff() if tight clusters make the problem stiff"
     ),
     "step-too-small": (
-        "the step size fell below 1e-15: the field is not finite or changes too fast; lower beta, use "
+        "the step size fell below 1e-30: the field is not finite or changes too fast; lower beta, use "
         "USA with convention='metastability' (the factor e^beta overflows above beta=700), or check "
         "the weights"
     ),

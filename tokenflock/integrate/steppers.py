@@ -33,9 +33,25 @@ class Context(eqx.Module):
     reduction: Reduction
     clock: Clock
 
+    # When this solve ends, and its step if that is fixed.
+    end: Float[Array, ""]
+    step: Float[Array, ""] | None = None
+
+    def time(self, u: Scalar) -> Array:
+        """t(u), kept on the right side of switches of the weights.
+
+        An adaptive step that ends at the end must not see weights that start there. In a fixed-step
+        run t = m * step exactly, not the rounded sum of m steps, which could lie before a switch.
+        """
+        t = self.clock.time(u)
+        if self.step is None:
+            return jnp.minimum(t, jnp.nextafter(self.end, -jnp.inf))
+        whole = jnp.round(t / self.step)
+        return jnp.where(jnp.abs(t / self.step - whole) < 1e-6, whole * self.step, t)
+
     def velocity(self, u: Scalar, state: State) -> State:
         """dy/du = t'(u) v(t(u), y)."""
-        speed = self.model.velocity(self.clock.time(u), state, self.measure, self.reduction)
+        speed = self.model.velocity(self.time(u), state, self.measure, self.reduction)
         return jax.tree.map(lambda leaf: self.clock.rate(u) * leaf, speed)
 
 
@@ -165,7 +181,7 @@ class Retracted(diffrax.AbstractWrappedSolver):
         return self.solver.func(terms, t0, y0, args)
 
 
-class LayerStepper(diffrax.AbstractSolver):
+class LayerStepper(diffrax.AbstractItoSolver):
     """One layer of a discrete network per step: x <- N(x + step A(x)), or the scheme's own layer."""
 
     step_size: Float[Array, ""]
@@ -195,7 +211,8 @@ class LayerStepper(diffrax.AbstractSolver):
         made_jump: Any,
     ) -> tuple[State, None, Any, None, Any]:
         """One layer, then the noise of its duration."""
-        y1 = args.model.layer(t0, y0, args.measure, self.step_size, args.reduction)
+        t = args.time(t0)
+        y1 = args.model.layer(t, y0, args.measure, self.step_size, args.reduction)
         if isinstance(terms, diffrax.MultiTerm):
             increment = terms.terms[1].contr(t0, t1)
             kick = args.model.displacement(t0, y1, args.measure, increment, args.reduction)

@@ -37,15 +37,16 @@ def at_clusters(count: int, angle: float | None = None, distance: float | None =
         (angle is None) != (distance is None),
         "clusters need one threshold: angle=... on a sphere, distance=... on R^d",
     )
-    threshold = ("distance", distance) if angle is None else ("angle", angle)
-    require(threshold[1] is not None and threshold[1] > 0, f"{threshold[0]} must be positive")
+    name, value = ("distance", distance) if angle is None else ("angle", angle)
+    require(value is not None and value > 0, f"{name} must be positive, got {value}")
+    threshold = (name, float(value or 0.0))
     return Stop(_few_clusters, (("count", count), threshold), f"{count} clusters left")
 
 
 def at_diameter(below: float) -> Stop:
     """Stop when the largest distance between two tokens falls below this."""
     require(below > 0, f"the diameter must be positive, got {below}")
-    return Stop(_small_diameter, (("below", below),), f"diameter below {below:g}")
+    return Stop(_small_diameter, (("below", float(below)),), f"diameter below {below:g}")
 
 
 def when(condition: Callable[[Snapshot], Array]) -> Stop:
