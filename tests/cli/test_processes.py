@@ -15,7 +15,7 @@ import pytest
 import tokenflock as flock
 
 COMMAND = str(Path(sys.executable).with_name("tokenflock"))
-# About four seconds of computing in forty parts, with noise, so that every step counts.
+# About ten seconds of computing in forty parts, with noise, so that every step counts.
 LONG = """
 title = "long"
 [model]
@@ -28,11 +28,11 @@ d = 3
 n = 64
 seed = 1
 [solve]
-t1 = 4.0
+t1 = 10.0
 dt = 0.0005
 seed = 3
 [save]
-every = 0.05
+every = 0.125
 observe = ["order_parameter", { name = "clusters", angle = 0.1 }]
 [output]
 figure = false
