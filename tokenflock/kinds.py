@@ -312,14 +312,3 @@ class Sinkhorn(Kind):
         solution = solver(linear_problem.LinearProblem(plan, a=mass, b=mass))
         out = (solution.matrix * keep) @ values / mass[:, None]
         return jnp.where(jnp.asarray(solution.converged), out, jnp.nan)
-
-
-KINDS: dict[str, Callable[..., Kind]] = {
-    "softmax": Softmax,
-    "unnormalised": Unnormalised,
-    "hardmax": Hardmax,
-    "sinkhorn": Sinkhorn,
-    "l2": L2,
-    "sigmoid": Sigmoid,
-    "linear": Linear,
-}

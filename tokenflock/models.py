@@ -21,7 +21,7 @@ from .noise import Brownian, CommonNoise, Noise
 from .normalisation import Normalisation
 from .runtime import ArrayLike
 from .terms import Attention, Drift, Term
-from .weights import Schedule, Weights
+from .weights import Schedule
 
 
 def SA(
@@ -126,11 +126,6 @@ def StochasticSA(beta: ArrayLike, scale: float, weights: Schedule | None = None)
     """Random value matrices shared by all tokens: dx_i = scale P dW m_i (2601.21942)."""
     attention = Attention(weights, beta, Softmax())
     return _model("StochasticSA", Drift(0.0), noise=CommonNoise(attention, scale))
-
-
-def repulsive(beta: ArrayLike) -> Dynamics:
-    """SA with V = -I: tokens spread instead of clustering."""
-    return SA(beta, Weights(V=-1.0))
 
 
 def _model(
