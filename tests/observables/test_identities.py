@@ -20,7 +20,6 @@ from tokenflock.models import (
     RescaledSA,
     SigmoidSA,
     SinkhornSA,
-    repulsive,
 )
 from tokenflock.normalisation import PostLN, PreLN
 from tokenflock.observables import Snapshot, dissipation, energy, energy_rate
@@ -42,7 +41,7 @@ GRADIENT_FLOWS = {
     "USA": USA(3.0),
     "USA metastability": USA(3.0, "metastability"),
     "USA kinetic": KINETIC,
-    "repulsive SA": repulsive(3.0),
+    "repulsive SA": SA(3.0, weights=Weights(V=-1.0)),
     "repulsive USA": USA(2.0, weights=Weights(V=-0.5)),
     "SA, V a multiple of I as a matrix": SA(2.0, Weights(V=3.0 * np.eye(4))),
     "SA, V = 2 B": SA(1.5, Weights(B=B1, V=2 * B1)),
