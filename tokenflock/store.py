@@ -31,13 +31,18 @@ OWN_KEYS = ("format", "checksums")
 
 def write(run: Trajectory, path: Path, overwrite: bool = False) -> Path:
     """Write a trajectory as one Zarr v3 store at `path`; it appears only when it is complete."""
+    return write_dataset(run.dataset, path, FORMAT, overwrite)
+
+
+def write_dataset(dataset: Any, path: Path, kind: str, overwrite: bool = False) -> Path:
+    """Write a labelled dataset of a kind, with checksums; the folder appears when it is complete."""
     try:
         if path.exists() and not overwrite:
             raise StoreError(f"{path} exists; choose another name or pass overwrite=True")
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as scratch:
             fresh = Path(scratch) / "store.zarr"
-            _labelled(run).to_zarr(fresh, zarr_format=3, consolidated=False)
+            _labelled(dataset, kind).to_zarr(fresh, zarr_format=3, consolidated=False)
             _flush(fresh)
             if path.exists():
                 os.replace(path, Path(scratch) / "replaced")
@@ -50,15 +55,15 @@ def write(run: Trajectory, path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def _labelled(run: Trajectory) -> Any:
+def _labelled(given: Any, kind: str) -> Any:
     """The dataset to write: attributes as strict JSON, and a checksum of every array."""
-    dataset = run.dataset.copy()
+    dataset = given.copy()
     for name in dataset.variables:
         dataset[name].attrs = _plain(dataset[name].attrs)
     dataset.attrs = {
-        "format": FORMAT,
+        "format": kind,
         "checksums": {str(name): _checksum(v.values) for name, v in dataset.variables.items()},
-        **_plain(run.attributes),
+        **_plain(given.attrs),
     }
     return dataset
 
@@ -122,7 +127,16 @@ def read(path: str | Path) -> Trajectory:
 
 
 def read_store(path: Path) -> Trajectory:
-    """One Zarr store, checked against its checksums."""
+    """One Zarr store of a run, checked against its checksums."""
+    dataset = read_dataset(path, FORMAT)
+    try:
+        return _from_dataset(dataset)
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def read_dataset(path: Path, kind: str) -> Any:
+    """One Zarr store of a kind, checked against its checksums."""
     import xarray as xr
 
     try:
@@ -133,19 +147,23 @@ def read_store(path: Path) -> Trajectory:
                 path, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
             )
             dataset = lazy.load()
-        _check(dataset)
-        return _from_dataset(dataset)
+        _check(dataset, kind)
     except Exception as error:
-        reason = str(error).strip().split("\n")[0][:200]
-        raise StoreError(
-            f"{path} is not a readable tokenflock store ({type(error).__name__}: {reason}); it may be "
-            "damaged or of another kind. Run it again, or take it from a copy"
-        ) from error
+        raise _unreadable(path, error) from error
+    return dataset
 
 
-def _check(dataset: Any) -> None:
-    if dataset.attrs.get("format") != FORMAT:
-        raise ValueError(f"its format is {dataset.attrs.get('format')!r}, not {FORMAT!r}")
+def _unreadable(path: Path, error: Exception) -> StoreError:
+    reason = str(error).strip().split("\n")[0][:200]
+    return StoreError(
+        f"{path} is not a readable tokenflock store ({type(error).__name__}: {reason}); it may be "
+        "damaged or of another kind. Run it again, or take it from a copy"
+    )
+
+
+def _check(dataset: Any, kind: str) -> None:
+    if dataset.attrs.get("format") != kind:
+        raise ValueError(f"its format is {dataset.attrs.get('format')!r}, not {kind!r}")
     stated = dataset.attrs["checksums"]
     found = {str(name): _checksum(v.values) for name, v in dataset.variables.items()}
     wrong = sorted(

@@ -51,6 +51,8 @@ def interrupted(arguments: list[str], folder: Path, sent: int, wait: float) -> s
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A test run in the background of a shell ignores SIGINT, and so would this child.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while parts_in(folder) == known and process.poll() is None:

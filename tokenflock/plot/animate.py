@@ -37,16 +37,30 @@ def animate(
         raise InputError("an animation needs saved states: Save(..., states=True)")
     with styled() as plt:
         figure, show, count = _scene(plt, run, sample, frames)
-        scratch = path.with_name(f".writing-{os.getpid()}-{path.name}")
         try:
-            write = _write_mp4 if path.suffix == ".mp4" else _write_gif
-            write(scratch, _pictures(figure, show, count, report), rate, _size(figure))
-            os.replace(scratch, path)
-        except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+            return write_film(path, figure, show, count, rate, report)
         finally:
-            scratch.unlink(missing_ok=True)
             plt.close(figure)
+
+
+def write_film(
+    path: Path,
+    figure: Any,
+    show: Callable[[int], list[Any]],
+    count: int,
+    rate: int = 24,
+    report: Report | None = None,
+) -> Path:
+    """Write `count` frames of a figure; `show(index)` moves its artists and returns them."""
+    scratch = path.with_name(f".writing-{os.getpid()}-{path.name}")
+    write = _write_mp4 if path.suffix == ".mp4" else _write_gif
+    try:
+        write(scratch, _pictures(figure, show, count, report), rate, _size(figure))
+        os.replace(scratch, path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        scratch.unlink(missing_ok=True)
     return path
 
 
