@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all lint format bench docs clean
+SCALE ?= quick
+
+.PHONY: demo test test-all lint format bench docs ledger gallery clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +36,12 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python docs/build.py
+
+ledger: $(STAMP)
+	$(BIN)/python docs/build_ledger.py --scale $(SCALE)
+
+gallery: $(STAMP)
+	$(BIN)/python docs/build_gallery.py
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .ruff_cache .hypothesis

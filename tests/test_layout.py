@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "tokenflock"
 # Lower modules first; a module may import from its own line and from lines above.
 LAYERS = [
     {"errors", "runtime"},
+    {"names"},
     {"space", "graph", "masks", "theory"},
     {"measure", "kinds", "weights"},
     {"reduce"},
@@ -22,7 +23,7 @@ LAYERS = [
     {"trajectory"},
     {"integrate"},
     {"store", "plot"},
-    {"lab"},
+    {"lab", "claims", "gallery"},
     {"cli"},
     {"__main__"},
 ]

@@ -35,17 +35,18 @@ def test_console_examples_run(tmp_path, monkeypatch):
     from tokenflock.cli import app
 
     monkeypatch.chdir(tmp_path)
-    commands = [line[2:] for line in blocks("README.md", "console")[0].splitlines()]
-    assert len(commands) == 4
+    commands = [line[2:] for block in blocks("README.md", "console") for line in block.splitlines()]
+    assert len(commands) == 7
     for command in commands:
         words = shlex.split(command)
         assert words[0] == "tokenflock"
         result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
         assert result.exit_code == 0, result.output
     assert (tmp_path / "runs" / "circle" / "figure.png").exists()
+    assert (tmp_path / "kuramoto.svg").exists()
 
 
 def test_links_point_at_files():
-    for name in ("README.md", "docs/model.md", "docs/notation.md"):
+    for name in ("README.md", "docs/model.md", "docs/notation.md", "docs/gallery.md"):
         for target in re.findall(r"\]\(([\w./-]+)\)", (ROOT / name).read_text()):
             assert (ROOT / name).parent.joinpath(target).exists(), target

@@ -1,4 +1,5 @@
 from . import theory as theory
+from .claims import check as check
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Lab as Lab
 from .dynamics import Rescaled as Rescaled

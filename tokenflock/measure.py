@@ -93,7 +93,7 @@ def _checked_points(space: Space, points: ArrayLike) -> Array:
 
 def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
     if weights is None:
-        return jnp.full((n,), 1.0 / n)
+        return jnp.full((n,), 1.0 / n, dtype=float)
     array = jnp.asarray(weights, dtype=float)
     require(
         array.shape == (n,), f"weights must have shape ({n},), one per token, got {array.shape}"

@@ -42,7 +42,10 @@ def write_dataset(dataset: Any, path: Path, kind: str, overwrite: bool = False) 
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as scratch:
             fresh = Path(scratch) / "store.zarr"
-            _labelled(dataset, kind).to_zarr(fresh, zarr_format=3, consolidated=False)
+            with warnings.catch_warnings():
+                # zarr warns that its own way of storing text may change; versions are recorded.
+                warnings.simplefilter("ignore")
+                _labelled(dataset, kind).to_zarr(fresh, zarr_format=3, consolidated=False)
             _flush(fresh)
             if path.exists():
                 os.replace(path, Path(scratch) / "replaced")

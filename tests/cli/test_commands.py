@@ -41,7 +41,7 @@ def one_sentence(result, code=2):
 
 
 class TestHelp:
-    @pytest.mark.parametrize("command", [[], ["run"], ["list"], ["doctor"]])
+    @pytest.mark.parametrize("command", [[], ["run"], ["check"], ["figure"], ["list"], ["doctor"]])
     def test_help_is_fine(self, run, command):
         result = run(*command, "--help")
         assert result.exit_code == 0

@@ -1,4 +1,4 @@
-"""The command line: `tokenflock run | list | doctor`. Heavy imports happen inside the commands."""
+"""The command line: `tokenflock run | check | figure | list | doctor`; commands import what they need."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import sys
 
 import typer
 
+from .check import check
 from .doctor import doctor
 from .errors import INTERRUPTED, in_a_sentence
+from .figure import figure
 from .listing import list_things
 from .run import run
 
@@ -21,7 +23,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name, command in {"run": run, "list": list_things, "doctor": doctor}.items():
+COMMANDS = {"run": run, "check": check, "figure": figure, "list": list_things, "doctor": doctor}
+for name, command in COMMANDS.items():
     app.command(name)(in_a_sentence(command))
 
 

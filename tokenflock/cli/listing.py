@@ -1,4 +1,4 @@
-"""tokenflock list: what models, observables and examples there are."""
+"""tokenflock list: what models, observables, examples, claims and figures there are."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ class Thing(StrEnum):
     models = "models"
     observables = "observables"
     examples = "examples"
+    claims = "claims"
+    figures = "figures"
 
 
 def list_things(
     what: Thing = typer.Argument(..., help="What to list."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout."),
 ) -> None:
-    """List models, observables or examples, each with one sentence and its parameters."""
+    """List models, observables, examples, claims or figures: a sentence and the parameters of each."""
     rows = rows_of(what)
     if as_json:
         typer.echo(json.dumps({what.value: rows}))
@@ -42,7 +44,14 @@ def list_things(
 
 def rows_of(what: str) -> list[dict[str, Any]]:
     """Name, parameters and one sentence of every thing of a kind."""
-    return {"models": _models, "observables": _observables, "examples": _examples}[str(what)]()
+    listings = {
+        "models": _models,
+        "observables": _observables,
+        "examples": _examples,
+        "claims": _claims,
+        "figures": _figures,
+    }
+    return listings[str(what)]()
 
 
 def _first_sentence(text: str | None) -> str:
@@ -98,3 +107,29 @@ def _examples() -> list[dict]:
         shown = [model["name"], *([f"beta={model['beta']}"] if "beta" in model else [])]
         rows.append({"name": name, "parameters": shown, "says": table.get("says", "")})
     return rows
+
+
+def _claims() -> list[dict]:
+    from ..claims import all_claims
+
+    return [
+        {
+            "name": claim.id,
+            "parameters": [f"{name}={value}" for name, value in claim.given.items()],
+            "says": claim.says,
+        }
+        for claim in all_claims()
+    ]
+
+
+def _figures() -> list[dict]:
+    from ..gallery import all_figures
+
+    return [
+        {
+            "name": figure.id,
+            "parameters": [f"{name}={value}" for name, value in figure.quick.items()],
+            "says": f"{figure.title}: {figure.shows}",
+        }
+        for figure in all_figures()
+    ]

@@ -1,0 +1,86 @@
+"""Rebuild docs/ledger.md: check every claim and write the table of verdicts.
+
+Usage: make ledger            (quick scale; minutes)
+       make ledger SCALE=paper
+"""
+
+import argparse
+import datetime
+import os
+import platform
+from pathlib import Path
+
+from tokenflock.claims import all_claims, check_many
+from tokenflock.claims.batch import summary
+from tokenflock.claims.registry import papers
+from tokenflock.cli.check import written
+from tokenflock.provenance import versions
+
+LEDGER = Path(__file__).parent / "ledger.md"
+PREFACE = """# The ledger
+
+What the papers claim, executed. `make ledger` writes this page; `tokenflock check` reproduces it, and
+`tokenflock check ID` tells one claim in full. Every line compares a measured number with what the
+statement predicts, up to a tolerance. The error is how far halving the solver's tolerances moves the
+number; where that is more than a tenth of the margin the verdict is *inconclusive*. The control is the
+same measurement with a hypothesis broken: it is run every time and must fail. A misprint is the form as
+printed: it must fail too.
+"""
+
+
+def main() -> None:
+    """Check everything, then write the page at once."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", choices=("quick", "paper"), default="quick")
+    scale = parser.parse_args().scale
+    reports = {}
+    for report in check_many([claim.id for claim in all_claims()], scale):
+        reports[report.id] = report
+        print(f"{len(reports):>3} {report.verdict:<12} {report.id}", flush=True)
+    lines = [PREFACE, *_heading(list(reports.values()), scale)]
+    for paper in papers():
+        lines += ["", f"## {paper.id}: {paper.title}", "", f"{paper.authors}.", ""]
+        lines += _table([reports[claim.id] for claim in paper.claims])
+    LEDGER.write_text("\n".join(lines) + "\n")
+
+
+def _heading(reports: list, scale: str) -> list[str]:
+    totals, used = summary(reports), versions()
+    return [
+        f"**{totals['claims']} claims: {totals['holds']} hold, {totals['fails']} fail, "
+        f"{totals['inconclusive']} inconclusive; {totals['controls_failed']} controls failed, as they "
+        f"must.** Scale {scale}, seed 0, {totals['seconds']:.0f} s of computing in all.",
+        "",
+        f"{datetime.date.today().isoformat()}, tokenflock {used['tokenflock']}, jax {used['jax']}, "
+        f"diffrax {used['diffrax']}, Python {used['python']}, {platform.system()} "
+        f"{platform.machine()}, {os.cpu_count()} cores.",
+    ]
+
+
+def _table(reports: list) -> list[str]:
+    rows = [
+        "| claim | says | verdict | measured and predicted | control, which must fail |",
+        "|---|---|---|---|---|",
+    ]
+    for report in reports:
+        cells = [
+            f"`{report.id.split('/', 1)[1]}` {report.where}",
+            " ".join([report.says, *([f"*{report.note}*"] if report.note else [])]),
+            f"**{report.verdict}**" + (f": {report.reason}" if report.reason else ""),
+            report.evidence,
+            "; ".join(
+                [_trial("", report.control), *(_trial("misprint: ", e) for e in report.errata)]
+            ),
+        ]
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return rows
+
+
+def _trial(kind: str, trial: dict) -> str:
+    changed = ", ".join(f"{name}={value}" for name, value in trial["settings"].items())
+    fate = "fails" if trial["failed"] else "**does not fail**"
+    return f"{kind}{trial['why']} ({changed}): {fate}, {written(trial)}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""What a claim is: one statement of one paper as data, and a measurement that could refute it.
+
+A claim holds parameters (`given`), the hypotheses they must satisfy (`needs`), a function that
+measures a `Case` and compares it with what the statement predicts, a control (settings that break a
+hypothesis and must make the comparison fail), and errata (settings that select the printed, wrong
+form). Control and errata are settings of the same measurement, so `tokenflock check ID --set ...`
+reaches each of them by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from ..errors import InputError, require
+from ..runtime import ArrayLike
+
+Value = int | float | str
+Settings = Mapping[str, Value]
+Relation = Literal["=", "<=", ">="]
+Scale = Literal["quick", "paper"]
+SCALES: tuple[Scale, ...] = ("quick", "paper")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measured number beside the number the statement predicts for it."""
+
+    what: str
+    measured: float
+    relation: Relation
+    predicted: float
+    tolerance: float
+
+    @property
+    def margin(self) -> float:
+        """How far the measurement lies inside (positive) or outside (negative) what is allowed."""
+        excess = self.measured - self.predicted
+        if self.relation == "=":
+            return self.tolerance - abs(excess)
+        return self.tolerance + (excess if self.relation == ">=" else -excess)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measurement agrees with the prediction; NaN never does."""
+        return bool(self.margin >= 0)
+
+
+def equals(what: str, measured: ArrayLike, predicted: ArrayLike, tolerance: float) -> Comparison:
+    """measured = predicted up to tolerance; of arrays, the entry that is farthest off."""
+    values, targets = np.broadcast_arrays(np.asarray(measured, float), np.asarray(predicted, float))
+    worst = _first_nan_or(np.argmax, np.abs(values - targets))
+    return Comparison(what, float(values.flat[worst]), "=", float(targets.flat[worst]), tolerance)
+
+
+def at_most(what: str, measured: ArrayLike, bound: ArrayLike, tolerance: float = 0.0) -> Comparison:
+    """measured <= bound + tolerance; of arrays, the entry closest to breaking it."""
+    values, bounds = np.broadcast_arrays(np.asarray(measured, float), np.asarray(bound, float))
+    worst = _first_nan_or(np.argmax, values - bounds)
+    return Comparison(what, float(values.flat[worst]), "<=", float(bounds.flat[worst]), tolerance)
+
+
+def at_least(
+    what: str, measured: ArrayLike, bound: ArrayLike, tolerance: float = 0.0
+) -> Comparison:
+    """measured >= bound - tolerance; of arrays, the entry closest to breaking it."""
+    values, bounds = np.broadcast_arrays(np.asarray(measured, float), np.asarray(bound, float))
+    worst = _first_nan_or(np.argmin, values - bounds)
+    return Comparison(what, float(values.flat[worst]), ">=", float(bounds.flat[worst]), tolerance)
+
+
+def _first_nan_or(pick: Callable[[np.ndarray], np.intp], excess: np.ndarray) -> int:
+    """Index of the decisive entry; one that is not a number decides at once."""
+    missing = np.isnan(excess)
+    return int(np.argmax(missing) if missing.any() else pick(excess))
+
+
+class Case:
+    """One draw from the hypotheses: the parameters as attributes, a seed, the solver's tolerances.
+
+    `refine` is 1, or 2 when the same case is measured again with halved tolerances: rtol and atol are
+    halved already, a fixed step has to be divided by it.
+    """
+
+    def __init__(self, values: Settings, seed: int, rtol: float, atol: float, refine: int = 1):
+        self.values = MappingProxyType(dict(values))
+        self.seed = seed
+        self.rtol = rtol / refine
+        self.atol = atol / refine
+        self.refine = refine
+
+    def __getattr__(self, name: str):
+        try:
+            return self.__dict__["values"][name]
+        except KeyError:
+            raise AttributeError(f"this case has no parameter {name!r}") from None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The same measurement with other settings, which must fail, and why it must."""
+
+    why: str
+    settings: Settings
+
+
+def broken(why: str, **settings: Value) -> Variant:
+    """A control: settings that break a hypothesis, so that the claim must fail."""
+    return Variant(why, settings)
+
+
+def misprint(why: str, **settings: Value) -> Variant:
+    """An erratum: settings that select the form as printed, which must fail."""
+    return Variant(why, settings)
+
+
+Measure = Callable[[Case], Sequence[Comparison]]
+Hypotheses = Mapping[str, Callable[[Case], bool]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of one paper version; see the module's docstring."""
+
+    id: str
+    paper: Paper
+    where: str
+    says: str
+    given: Settings
+    at_paper_scale: Settings
+    options: Mapping[str, Sequence[str]]
+    needs: Hypotheses
+    control: Variant
+    errata: tuple[Variant, ...]
+    note: str
+    rtol: float
+    atol: float
+    measure: Measure
+
+    def values(self, scale: Scale, settings: Settings = MappingProxyType({})) -> dict[str, Value]:
+        """The parameters at a scale with the settings laid over them, checked and typed."""
+        sized = {**self.given, **(self.at_paper_scale if scale == "paper" else {})}
+        return {**sized, **{name: self._typed(name, value) for name, value in settings.items()}}
+
+    def case(self, values: Settings, seed: int, refine: int = 1) -> Case:
+        """The case of these parameters."""
+        return Case(values, seed, self.rtol, self.atol, refine)
+
+    def outside(self, values: Settings, seed: int = 0) -> list[str]:
+        """The hypotheses that these parameters break."""
+        case = self.case(values, seed)
+        return [text for text, satisfied in self.needs.items() if not satisfied(case)]
+
+    def _typed(self, name: str, value: Value) -> Value:
+        if name not in self.given:
+            known = ", ".join(self.given)
+            raise InputError(f"{self.id} has no parameter {name!r}; it has {known}")
+        default = self.given[name]
+        if isinstance(default, str):
+            options = self.options[name]
+            require(value in options, f"{name} must be one of {', '.join(options)}, got {value!r}")
+            return value
+        return _number(name, value, type(default))
+
+
+def _number(name: str, value: Value, kind: type) -> Value:
+    try:
+        number = float(value)
+    except ValueError:
+        raise InputError(f"{name} must be a number, got {value!r}") from None
+    require(np.isfinite(number), f"{name} must be finite, got {value!r}")
+    if kind is int:
+        require(number == int(number), f"{name} must be a whole number, got {value!r}")
+        return int(number)
+    return number
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One paper version and the claims taken from it."""
+
+    id: str
+    title: str
+    authors: str
+    claims: list[Claim] = field(default_factory=list)
+
+    def claim(
+        self,
+        name: str,
+        *,
+        where: str,
+        says: str,
+        given: Settings,
+        control: Variant,
+        needs: Hypotheses,
+        at_paper_scale: Settings = MappingProxyType({}),
+        options: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        errata: Sequence[Variant] = (),
+        note: str = "",
+        rtol: float = 1e-8,
+        atol: float = 1e-10,
+    ) -> Callable[[Measure], Claim]:
+        """Register the decorated measurement as the claim `PAPER/name`."""
+
+        def register(measure: Measure) -> Claim:
+            claim = Claim(
+                f"{self.id}/{name}",
+                self,
+                where,
+                says,
+                given,
+                at_paper_scale,
+                options,
+                needs,
+                control,
+                tuple(errata),
+                note,
+                rtol,
+                atol,
+                measure,
+            )
+            self.claims.append(claim)
+            return claim
+
+        return register

@@ -1,0 +1,6 @@
+"""2407.01602: hardmax attention, its leaders and their followers."""
+
+from .paper import PAPER as PAPER
+
+from . import layer as layer  # isort: skip
+from . import following as following  # isort: skip

@@ -1,0 +1,7 @@
+"""2410.23228: clusters that grow out of the uniform measure, from the first mode to the last merge."""
+
+from .paper import PAPER as PAPER
+
+from . import rates as rates  # isort: skip
+from . import limits as limits  # isort: skip
+from . import clusters as clusters  # isort: skip

@@ -1,0 +1,116 @@
+"""What a figure is: data computed once and stored, a drawing made from the stored data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import InputError
+from ..plot.style import styled
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Settings = Mapping[str, Any]
+Scale = Literal["quick", "paper"]
+Report = Callable[[float], None]
+
+
+class Job:
+    """What a figure's data is computed from: the settings as attributes, a seed, a progress report."""
+
+    def __init__(self, values: Settings, seed: int, report: Report | None = None):
+        self.values = MappingProxyType(dict(values))
+        self.seed = seed
+        self.report: Report = report or (lambda done: None)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["values"][name]
+        except KeyError:
+            raise AttributeError(f"this figure has no setting {name!r}") from None
+
+
+Compute = Callable[[Job], "xr.Dataset"]
+Draw = Callable[[Any, "xr.Dataset"], Any]
+Film = Callable[["xr.Dataset", Path], Path]
+
+
+@dataclass
+class Figure:
+    """One figure: `compute(scale)` gives a dataset, `draw(data)` a matplotlib figure.
+
+    `shows` says what must be seen in it. `quick` and `paper` are the settings of the two scales
+    (those of `paper` are laid over `quick`).
+    """
+
+    id: str
+    title: str
+    shows: str
+    quick: Settings
+    paper: Settings
+    compute_with: Compute
+    draw_with: Draw | None = None
+    film_with: Film | None = None
+
+    def settings(self, scale: Scale) -> dict[str, Any]:
+        """The settings of a scale."""
+        return {**self.quick, **(self.paper if scale == "paper" else {})}
+
+    def compute(
+        self, scale: Scale = "quick", seed: int = 0, report: Report | None = None, **changes: Any
+    ) -> xr.Dataset:
+        """The data of the figure; `changes` replace settings of the scale."""
+        unknown = changes.keys() - self.quick.keys()
+        if unknown:
+            raise InputError(
+                f"{self.id} has no setting {', '.join(unknown)}; it has {', '.join(self.quick)}"
+            )
+        values = {**self.settings(scale), **changes}
+        data = self.compute_with(Job(values, seed, report))
+        return data.assign_attrs(figure=self.id, scale=scale, seed=seed, settings=values)
+
+    def draw(self, data: xr.Dataset) -> Any:
+        """A matplotlib figure of the data, in the house style."""
+        assert self.draw_with is not None, f"{self.id} has no drawing"
+        with styled() as plt:
+            return self.draw_with(plt, data)
+
+    def drawing(self, draw: Draw) -> Draw:
+        """Decorator: `draw(plt, data)` is the drawing of this figure."""
+        self.draw_with = draw
+        return draw
+
+    def film(self, film: Film) -> Film:
+        """Decorator: `film(data, path)` writes the moving version of this figure."""
+        self.film_with = film
+        return film
+
+
+@dataclass(frozen=True)
+class Album:
+    """The figures of one paper."""
+
+    paper: str
+    figures: list[Figure] = field(default_factory=list)
+
+    def figure(
+        self,
+        name: str,
+        *,
+        title: str,
+        shows: str,
+        quick: Settings,
+        paper: Settings = MappingProxyType({}),
+    ) -> Callable[[Compute], Figure]:
+        """Register the decorated data function as the figure `PAPER/name`."""
+
+        def register(compute: Compute) -> Figure:
+            figure = Figure(f"{self.paper}/{name}", title, shows, quick, paper, compute)
+            self.figures.append(figure)
+            return figure
+
+        return register

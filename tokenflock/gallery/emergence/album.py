@@ -1,0 +1,5 @@
+"""The album itself."""
+
+from ..core import Album
+
+ALBUM = Album("2305.05465v6")

@@ -1,0 +1,101 @@
+"""Figures as files: data in a Zarr store beside the picture, reused while it still fits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__  # pyright: ignore[reportAttributeAccessIssue]
+from ..errors import InputError, StoreError
+from ..store import SCRATCH, read_dataset, write_dataset
+from .core import Figure, Report, Scale
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FORMAT = "tokenflock-figure-1"
+PICTURES = (".pdf", ".svg", ".png")
+FILMS = (".mp4", ".gif")
+# Text in a PDF stays text, and an SVG needs no font installed.
+PRINT: Any = {"pdf.fonttype": 42, "svg.fonttype": "path"}
+
+
+def default_path(figure: Figure, scale: Scale) -> Path:
+    """figures/PAPER-NAME-SCALE.pdf."""
+    return Path("figures") / f"{figure.id.replace('/', '-')}-{scale}.pdf"
+
+
+def check_path(figure: Figure, path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    suffix = path.suffix.lower()
+    if suffix in FILMS and figure.film_with is None:
+        raise InputError(f"{figure.id} does not move; write it to {', '.join(PICTURES)}")
+    if suffix not in PICTURES + FILMS:
+        raise InputError(
+            f"--out must end in one of {', '.join(PICTURES + FILMS)}, got {str(path)!r}"
+        )
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"cannot write into {folder}; choose another --out")
+
+
+def data_path(path: Path) -> Path:
+    """The store of the data behind a picture."""
+    return path.with_suffix(".zarr")
+
+
+def stored_data(figure: Figure, path: Path, scale: Scale, seed: int) -> xr.Dataset | None:
+    """The data stored beside a picture, if it is whole and was made by the same request."""
+    if not data_path(path).exists():
+        return None
+    try:
+        data = read_dataset(data_path(path), FORMAT)
+    except StoreError:
+        return None
+    return data if data.attrs.get("request") == _request(figure, scale, seed) else None
+
+
+def compute_and_store(
+    figure: Figure, path: Path, scale: Scale, seed: int, report: Report | None = None
+) -> xr.Dataset:
+    """Compute the data of a figure and store it beside the picture."""
+    data = figure.compute(scale, seed, report)
+    labelled = data.assign_attrs(request=_request(figure, scale, seed))
+    write_dataset(labelled, data_path(path), FORMAT, overwrite=True)
+    return labelled
+
+
+def _request(figure: Figure, scale: Scale, seed: int) -> str:
+    """What the data depends on, as text."""
+    return repr((__version__, figure.id, scale, seed, sorted(figure.settings(scale).items())))
+
+
+def write_picture(figure: Figure, data: Any, path: Path) -> Path:
+    """Draw the data into a file, which appears only when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f"{SCRATCH}{path.name}")
+    try:
+        if path.suffix.lower() in FILMS:
+            assert figure.film_with is not None
+            figure.film_with(data, scratch)
+        else:
+            _save(figure, data, scratch)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return path
+
+
+def _save(figure: Figure, data: Any, path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    picture = figure.draw(data)
+    with mpl.rc_context(PRINT):
+        picture.savefig(path, bbox_inches="tight", format=path.suffix.lower().removeprefix("."))
+    plt.close(picture)

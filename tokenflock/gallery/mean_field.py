@@ -1,0 +1,244 @@
+"""2410.23228: Emergence of meta-stable clustering in mean-field transformer models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..dynamics import Dynamics, State
+from ..integrate import Save, solve
+from ..measure import from_angles, uniform
+from ..models import SA, USA
+from ..observables import fourier_moments
+from ..plot.style import FAINT, INK, PALETTE, REST
+from ..reduce import Dense, Tiled
+from ..space import Sphere
+from ..theory import dominant_mode, growth_rate, transition_beta
+from .core import Album, Job
+
+ALBUM = Album("2410.23228")
+MODELS = {"USA": USA, "SA": SA}
+
+
+@ALBUM.figure(
+    "mode-growth",
+    title="Which Fourier mode of the uniform state grows fastest",
+    shows="growth rates measured from the velocity field (crosses) lie on k^2 I_k(beta)/beta (USA) and on "
+    "that over I_0(beta) (SA); every mode grows, and the fastest, k* (ringed), is the same for both "
+    "models and rises with beta like sqrt(2 beta)",
+    quick={"betas": (1.0, 2.0, 5.0, 7.0, 9.0), "modes": 8, "n": 1000, "largest": 25.0},
+    paper={"n": 4000},
+)
+def mode_growth(job: Job) -> xr.Dataset:
+    """lambda_k in theory and from n tokens near the uniform grid, and k* as a function of beta."""
+    modes, shape = np.arange(1, job.modes + 1), (len(MODELS), len(job.betas), job.modes)
+    theory, measured = np.zeros(shape), np.zeros(shape)
+    for row, (name, model) in enumerate(MODELS.items()):
+        for column, beta in enumerate(job.betas):
+            theory[row, column] = growth_rate(modes, 2, beta, "SA" if name == "SA" else "USA")
+            measured[row, column] = [measured_rate(model(beta), int(k), job.n) for k in modes]
+            job.report((row * len(job.betas) + column + 1) / (shape[0] * shape[1]))
+    fine = np.linspace(0.05, job.largest, 500)
+    switches = np.asarray(transition_beta(np.arange(1, 12)))
+    return xr.Dataset(
+        {
+            "theory": (("model", "beta", "mode"), theory),
+            "measured": (("model", "beta", "mode"), measured),
+            "dominant": (("fine_beta",), np.asarray(dominant_mode(2, fine))),
+            "switch": (("step",), switches[switches < job.largest]),
+        },
+        coords={
+            "model": list(MODELS),
+            "beta": list(job.betas),
+            "mode": modes,
+            "fine_beta": fine,
+        },
+    )
+
+
+def measured_rate(model: Dynamics, k: int, n: int, size: float = 1e-4) -> float:
+    """(d/dt muhat_k)/muhat_k from the field at theta = g - size sin(k g)/k, g a uniform grid."""
+    grid = 2 * np.pi * np.arange(n) / n
+    theta = grid - size * np.sin(k * grid) / k
+    tokens = from_angles(theta)
+    velocity = np.asarray(model.velocity(0.0, State(tokens.points), tokens, Dense()).points)
+    turning = velocity[:, 1] * np.cos(theta) - velocity[:, 0] * np.sin(theta)
+    wave = np.exp(-1j * k * theta)
+    return float((np.mean(-1j * k * turning * wave) / np.mean(wave)).real)
+
+
+@mode_growth.drawing
+def _(plt: Any, data: xr.Dataset) -> Any:
+    figure, panels = plt.subplots(1, 3, figsize=(7.2, 2.8), layout="constrained")
+    colours = plt.get_cmap("viridis")(np.linspace(0.0, 0.88, data.beta.size))
+    for axes, name in zip(panels, data.model.values, strict=False):
+        for beta, colour in zip(data.beta.values, colours, strict=True):
+            one = data.sel(model=name, beta=beta)
+            axes.plot(one.mode, one.theory, ".-", color=colour, lw=0.8, ms=5, label=rf"${beta:g}$")
+            axes.plot(one.mode, one.measured, "x", color=colour, ms=6, mew=1.0)
+            best = int(one.theory.values.argmax())
+            axes.plot(
+                one.mode[best], one.theory[best], "o", ms=11, mfc="none", mec=INK, mew=0.9, zorder=4
+            )
+        axes.set(title=str(name), xlabel="mode $k$", xticks=data.mode.values)
+    panels[0].set(ylabel=r"growth rate $\lambda_k$", yscale="log", ylim=(2e-4, None))
+    panels[0].legend(title=r"$\beta$", loc="lower left", fontsize=7, title_fontsize=8, ncols=2)
+    panels[1].set_ylim(0, None)
+    _draw_dominant(panels[2], data)
+    return figure
+
+
+def _draw_dominant(axes: Any, data: xr.Dataset) -> None:
+    axes.plot(data.fine_beta, data.dominant, color=INK, lw=1.4, label="$k^*$")
+    axes.plot(data.fine_beta, np.sqrt(2 * data.fine_beta), "--", color=PALETTE[1], lw=1.0)
+    axes.annotate(
+        r"$\sqrt{2\beta}$",
+        (float(data.fine_beta[-1]), float(np.sqrt(2 * data.fine_beta[-1]))),
+        xytext=(-2, 3),
+        textcoords="offset points",
+        ha="right",
+        color=PALETTE[1],
+    )
+    for beta in data.switch.values:
+        axes.axvline(beta, color=FAINT, lw=0.6, zorder=0)
+    axes.set(title="fastest mode", xlabel=r"$\beta$", ylabel="$k^*$", xlim=(0, None))
+
+
+@ALBUM.figure(
+    "cluster-states",
+    title="As many clusters as the fastest mode has waves",
+    shows="tokens drawn uniformly gather into three equal, equally spaced clusters at beta = 5 and four at "
+    "beta = 7, near the places predicted from the phase of the fastest mode at t = 0, after |muhat_k| "
+    "has grown like e^{lambda_k t}. Finite samples may choose otherwise: mode 3 wins in about 2/3 of "
+    "draws at beta = 5, mode 4 in about 40 % (n = 2000) to 60 % (n = 20000) at beta = 7",
+    quick={
+        "n": 2000,
+        "betas": (5.0, 7.0),
+        "moments": (0.3, 0.045),
+        "ends": (0.4, 0.07),
+        "draws": (0, 6),
+        "times": 61,
+        "bins": 100,
+        "modes": 5,
+    },
+    paper={"n": 20000, "ends": (0.6, 0.1), "draws": (3, 2)},
+)
+def cluster_states(job: Job) -> xr.Dataset:
+    """Histograms of the angles at one moment and |muhat_k|(t), USA on the circle.
+
+    `draws` are added to the seed: the defaults are draws in which the fastest mode wins, the most
+    frequent case at beta = 5 and at n = 20000. Another seed may show another number of clusters.
+    """
+    pieces = []
+    for index, beta in enumerate(job.betas):
+        pieces.append(_one_state(job, index, beta))
+        job.report((index + 1) / len(job.betas))
+    joined: Any = xr.concat(pieces, xr.IndexVariable("beta", list(job.betas)))
+    return joined
+
+
+def _one_state(job: Job, index: int, beta: float) -> xr.Dataset:
+    tokens = uniform(Sphere(2), job.n, job.seed + job.draws[index])
+    end, moment = job.ends[index], job.moments[index]
+    times = np.union1d(np.linspace(0.0, end, job.times), moment)
+    run = solve(
+        USA(beta),
+        tokens,
+        end,
+        rtol=1e-5,
+        atol=1e-7,
+        save=Save(at=times, states=True, observe=[fourier_moments(job.modes)]),
+        reduction=Tiled() if job.n > 4000 else Dense(),
+    )
+    best = int(dominant_mode(2, beta))
+    centres = predicted_centres(np.asarray(tokens.points), best)
+    x = np.asarray(run.states)[int(np.searchsorted(times, moment))]
+    # Cut the circle halfway between two predicted centres.
+    cut = centres[0] - np.pi / best
+    edges = cut + np.linspace(0.0, 2 * np.pi, job.bins + 1)
+    angles = cut + np.mod(np.arctan2(x[:, 1], x[:, 0]) - cut, 2 * np.pi)
+    counts, _ = np.histogram(angles, edges, density=True)
+    modes = np.arange(1, job.modes + 1)
+    return xr.Dataset(
+        {
+            "density": (("bin",), counts),
+            "angle": (("bin",), (edges[1:] + edges[:-1]) / 2),
+            "time": (("save",), times),
+            "moments": (("save", "mode"), np.asarray(run.array("fourier_moments"))),
+            "rate": (("mode",), growth_rate(modes, 2, beta)),
+            "centre": (("cluster",), _padded(centres)),
+            "moment": moment,
+            "fastest": best,
+        },
+        coords={"mode": modes},
+    )
+
+
+def predicted_centres(points: np.ndarray, k: int) -> np.ndarray:
+    """theta_j = (2 pi j - arg muhat_k)/k in [-pi, pi), from the tokens at t = 0."""
+    phase = np.angle(np.mean((points[:, 0] - 1j * points[:, 1]) ** k))
+    angles = (2 * np.pi * np.arange(k) - phase) / k
+    return np.sort(np.mod(angles + np.pi, 2 * np.pi) - np.pi)
+
+
+def _padded(values: np.ndarray, size: int = 12) -> np.ndarray:
+    return np.append(values, np.full(size - len(values), np.nan))
+
+
+def seen_mode(data: xr.Dataset) -> int:
+    """The mode with the largest moment when the histogram is taken, at one beta."""
+    row = int(np.searchsorted(data.time.values, float(data.moment)))
+    return int(data.mode[int(data.moments[row].values.argmax())])
+
+
+@cluster_states.drawing
+def _(plt: Any, data: xr.Dataset) -> Any:
+    rows = data.sizes["beta"]
+    figure, grid = plt.subplots(
+        rows, 2, figsize=(7.0, 2.2 * rows + 0.3), squeeze=False, layout="constrained"
+    )
+    for (left, right), beta in zip(grid, data.beta.values, strict=True):
+        one = data.sel(beta=beta)
+        _draw_histogram(left, one)
+        left.set_title(
+            rf"$\beta={beta:g}$, $t={float(one.moment):g}$: fastest mode {int(one.fastest)}, "
+            f"seen {seen_mode(one)}"
+        )
+        _draw_moments(right, one)
+    grid[-1, 0].set_xlabel(r"$\theta/\pi$")
+    grid[-1, 1].set_xlabel("$t$")
+    legend = figure.legend(
+        *grid[0, 1].get_legend_handles_labels(), title="$k$", loc="outside right center"
+    )
+    for line in legend.get_lines():
+        line.set_linewidth(1.5)
+    return figure
+
+
+def _draw_histogram(axes: Any, one: xr.Dataset) -> None:
+    width = float(one.angle[1] - one.angle[0]) / np.pi
+    axes.bar(one.angle / np.pi, one.density, width=width, color=PALETTE[0], lw=0)
+    for centre in one.centre.dropna("cluster").values:
+        axes.axvline(centre / np.pi, color=PALETTE[1], lw=1.0, ls="--", zorder=0)
+    edge = width / 2
+    axes.set(ylabel="density")
+    axes.set_xlim(float(one.angle[0]) / np.pi - edge, float(one.angle[-1]) / np.pi + edge)
+
+
+def _draw_moments(axes: Any, one: xr.Dataset) -> None:
+    for index, k in enumerate(one.mode.values):
+        best = k == int(one.fastest)
+        axes.plot(
+            one.time,
+            one.moments.sel(mode=k),
+            color=PALETTE[index],
+            lw=2.0 if best else 1.1,
+            label=f"{k}",
+        )
+    fast = one.sel(mode=int(one.fastest))
+    line = fast.moments[0] * np.exp(fast.rate * one.time)
+    axes.plot(one.time.where(line < 1), line.where(line < 1), ":", color=INK, lw=1.1)
+    axes.axvline(float(one.moment), color=REST, lw=0.8, ls=":")
+    axes.set(yscale="log", ylim=(2e-3, 1.3), ylabel=r"$|\hat\mu_k|$", xlim=(0, None))

@@ -1,0 +1,37 @@
+"""All albums of the gallery, and how a user names a figure."""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+
+from ..names import find_named
+from .core import Album, Figure
+
+# One module per paper, in the order of the gallery.
+MODULES = (
+    "perspective",
+    "emergence",
+    "metastability",
+    "causal",
+    "mean_field",
+    "normalisation",
+    "survey",
+    "hardmax",
+)
+
+
+@functools.cache
+def albums() -> tuple[Album, ...]:
+    """The albums with their figures."""
+    return tuple(import_module(f".{name}", __package__).ALBUM for name in MODULES)
+
+
+def all_figures() -> list[Figure]:
+    """Every figure, paper by paper."""
+    return [figure for album in albums() for figure in album.figures]
+
+
+def find_figure(name: str) -> Figure:
+    """The figure with this id, or with the unique end of one."""
+    return find_named(name, all_figures(), "figure")
