@@ -17,10 +17,10 @@ demo: $(STAMP)
 	$(BIN)/tokenflock run --example sphere --out runs/demo --overwrite
 
 test: $(STAMP) lint
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadgroup
 
 test-all: $(STAMP) lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -11,6 +11,8 @@ from tokenflock.gallery.registry import albums
 
 DOCS = Path(__file__).parent
 IMAGES = DOCS / "images" / "gallery"
+# Enough for a screen; the files are kept in git.
+PAGE_DPI = 100
 PREFACE = """# Gallery
 
 What the papers drew, redrawn from data computed here. Under each figure: what must be seen in it, and the
@@ -30,7 +32,7 @@ def main() -> None:
             data = stored_data(figure, path, "quick", 0)
             if data is None:
                 data = compute_and_store(figure, path, "quick", 0)
-            write_picture(figure, data, path)
+            write_picture(figure, data, path, dpi=PAGE_DPI)
             print(figure.id, flush=True)
             lines += [
                 f"### {figure.title}",

@@ -24,7 +24,8 @@ What the papers claim, executed. `make ledger` writes this page; `tokenflock che
 statement predicts, up to a tolerance. The error is how far halving the solver's tolerances moves the
 number; where that is more than a tenth of the margin the verdict is *inconclusive*. The control is the
 same measurement with a hypothesis broken: it is run every time and must fail. A misprint is the form as
-printed: it must fail too.
+printed: it must fail too. One correction cannot be run: 2312.10794v4 says in a footnote that the tokens of
+ALBERT-XLarge live in R^4096; the hidden size of the model used is 2048.
 """
 
 

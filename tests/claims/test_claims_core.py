@@ -130,6 +130,53 @@ def test_a_run_that_breaks_off_is_told_apart_from_a_refutation():
     assert "too many steps; do this" in report.reason
 
 
+def test_what_the_measurement_cannot_resolve_is_inconclusive():
+    claim = invented(resolves={"n at least 4": lambda c: c.n >= 4})
+    assert examine(claim).verdict == "holds"
+    report = examine(claim, settings={"n": 3, "x": 2.5})
+    assert report.verdict == "inconclusive"
+    assert "this measurement needs n at least 4" in report.reason
+
+
+def test_a_misprint_is_only_shown_where_it_is_wrong():
+    wrong = misprint("never here", when=lambda c: c.n > 4, n=5)
+    report = examine(invented(errata=[wrong]))
+    assert (report.verdict, report.errata) == ("holds", [])
+
+
+def test_a_start_that_a_broken_hypothesis_makes_impossible():
+    def measure(case):
+        if case.x > 5:
+            raise InputError("no such tokens")
+        return [equals("x", case.x, 2.0, 0.1)]
+
+    claim = invented(measure, errata=[])
+    report = examine(claim, settings={"x": 6.0})
+    assert (report.verdict, report.outside) == ("inconclusive", ["x is two"])
+    assert "no such tokens" in report.reason
+    assert report.control_failed is None
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("zero"), IndexError("none"), ValueError("bad")]
+)
+def test_settings_that_cannot_be_measured_are_bad_input(error):
+    def measure(case):
+        if case.n == 7:
+            raise error
+        return [equals("x", case.x, 2.0, 0.1)]
+
+    with pytest.raises(InputError, match="cannot be measured with n=7"):
+        examine(invented(measure, errata=[]), settings={"n": 7})
+
+
+def test_an_exact_count_does_not_hide_the_measurement():
+    def measure(case):
+        return [equals("count", 4, 4, 0.0), equals("x", case.x + 0.05, 2.0, 0.1)]
+
+    assert examine(invented(measure, errata=[])).what == "x"
+
+
 def test_scales():
     claim = invented()
     assert claim.values("quick")["n"] == 4
@@ -143,6 +190,7 @@ def test_scales():
         ({"y": "3"}, "has no parameter 'y'; it has x, n"),
         ({"x": "two"}, "x must be a number, got 'two'"),
         ({"n": "2.5"}, "n must be a whole number"),
+        ({"n": "0"}, "n must be at least 1"),
         ({"x": "inf"}, "x must be finite"),
         ({"model": "ugly"}, "model must be one of good, bad"),
     ],

@@ -11,6 +11,20 @@ from tokenflock.claims.registry import papers
 
 CLAIMS = {claim.id: claim for claim in all_claims()}
 every_claim = pytest.mark.parametrize("name", CLAIMS)
+# The default suite runs the first file of every paper; make test-all and make ledger run them all.
+FIRST_FILES = {paper.claims[0].measure.__module__ for paper in papers()}
+
+
+def marks(claim):
+    """Claims of one file share compiled programs: one test process takes them all."""
+    file = claim.measure.__module__
+    group = pytest.mark.xdist_group(file)
+    return [group] if file in FIRST_FILES else [group, pytest.mark.slow]
+
+
+every_claim_by_file = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=marks(claim)) for name, claim in CLAIMS.items()]
+)
 
 
 def test_the_ledger_covers_its_papers():
@@ -34,12 +48,14 @@ def test_is_well_formed(name):
     for scale in SCALES:
         values = claim.values(scale)
         assert claim.outside(values) == [], "the claim leaves its own hypotheses"
+        assert claim.unresolved(values) == [], "the measurement leaves its own limits"
         assert claim.outside({**values, **claim.control.settings}), "the control breaks none"
         for variant in claim.errata:
             assert variant.settings.keys() <= claim.given.keys()
+            assert variant.when(claim.case(values, 0)), "a misprint that is never shown"
 
 
-@every_claim
+@every_claim_by_file
 def test_holds_with_a_control_that_fails(name):
     report = examine(CLAIMS[name])
     assert report.verdict == "holds", str(report)
@@ -47,7 +63,7 @@ def test_holds_with_a_control_that_fails(name):
 
 
 @pytest.mark.slow
-@every_claim
+@every_claim_by_file
 def test_holds_from_another_seed(name):
     report = examine(CLAIMS[name], seed=11)
     assert report.verdict == "holds", str(report)

@@ -1,6 +1,6 @@
-"""A wrong engine must not pass: each mutant of the SA field is caught by the ledger.
+"""A wrong engine must not pass: each mutant of the attention field is caught by the ledger.
 
-A mutant is the installed library with one line changed, checked in a process of its own.
+A mutant is the library with one method replaced, checked in a process of its own.
 """
 
 import subprocess
@@ -9,9 +9,8 @@ import textwrap
 
 import pytest
 
-from tokenflock.claims import all_claims
-
-PRELUDE = """
+# The ledger is gone through until enough claims fail.
+SCRIPT = """
 import os
 os.environ["EQX_ON_ERROR"] = "nan"
 import jax.numpy as jnp
@@ -20,26 +19,16 @@ import tokenflock.space as space
 {mutation}
 from tokenflock.claims import all_claims
 from tokenflock.claims.examine import examine
+caught = 0
 for claim in all_claims():
     try:
-        verdict = examine(claim).verdict
-    except Exception as error:
-        verdict = type(error).__name__
-    print(claim.id, verdict, flush=True)
+        caught += examine(claim).verdict == "fails"
+    except Exception:
+        continue  # a mutant may break a measurement altogether; only refutations are counted
+    if caught >= {enough}:
+        break
+print(caught)
 """
-
-
-def caught(mutation: str) -> list[str]:
-    """The claims that do not hold with the mutation in place."""
-    script = PRELUDE.format(mutation=textwrap.dedent(mutation))
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    verdicts = dict(line.split() for line in done.stdout.splitlines())
-    assert verdicts.keys() == {claim.id for claim in all_claims()}
-    return [name for name, verdict in verdicts.items() if verdict != "holds"]
-
-
 MUTANTS = {
     "the sign of attention is flipped": """
         right = kinds.Softmax.finish
@@ -61,10 +50,20 @@ MUTANTS = {
     """,
 }
 # A wrong sign contradicts nearly every statement about clustering.
-FEWEST = {"the sign of attention is flipped": 10}
+ENOUGH = {"the sign of attention is flipped": 10}
+
+
+def failures(mutation: str, enough: int) -> int:
+    """How many claims fail with the mutation in place, up to `enough`."""
+    script = SCRIPT.format(mutation=textwrap.dedent(mutation), enough=enough)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name):
-    assert len(caught(MUTANTS[name])) >= FEWEST.get(name, 1)
+    enough = ENOUGH.get(name, 3)
+    assert failures(MUTANTS[name], enough) == enough

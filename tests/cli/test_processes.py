@@ -15,6 +15,13 @@ import pytest
 import tokenflock as flock
 
 COMMAND = str(Path(sys.executable).with_name("tokenflock"))
+# A test run in the background of a shell ignores SIGINT, and so would its children.
+HEARING_SIGINT = [
+    sys.executable,
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+    "os.execv(sys.argv[1], sys.argv[1:])",
+]
 # About ten seconds of computing in forty parts, with noise, so that every step counts.
 LONG = """
 title = "long"
@@ -47,12 +54,10 @@ def interrupted(arguments: list[str], folder: Path, sent: int, wait: float) -> s
     """Start the command, wait for new parts on disk and a little longer, then send the signal."""
     known = parts_in(folder)
     process = subprocess.Popen(
-        [COMMAND, "run", *arguments, "--out", str(folder), "--json"],
+        [*HEARING_SIGINT, COMMAND, "run", *arguments, "--out", str(folder), "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A test run in the background of a shell ignores SIGINT, and so would this child.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while parts_in(folder) == known and process.poll() is None:

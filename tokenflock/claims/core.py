@@ -4,7 +4,8 @@ A claim holds parameters (`given`), the hypotheses they must satisfy (`needs`), 
 measures a `Case` and compares it with what the statement predicts, a control (settings that break a
 hypothesis and must make the comparison fail), and errata (settings that select the printed, wrong
 form). Control and errata are settings of the same measurement, so `tokenflock check ID --set ...`
-reaches each of them by hand.
+reaches each of them by hand. `resolves` names where the measurement, not the theorem, has its limits:
+beyond them it cannot tell, and the verdict is inconclusive.
 """
 
 from __future__ import annotations
@@ -100,12 +101,18 @@ class Case:
             raise AttributeError(f"this case has no parameter {name!r}") from None
 
 
+Measure = Callable[[Case], Sequence[Comparison]]
+Condition = Callable[[Case], bool]
+Hypotheses = Mapping[str, Condition]
+
+
 @dataclass(frozen=True)
 class Variant:
-    """The same measurement with other settings, which must fail, and why it must."""
+    """The same measurement with other settings, which must fail where `when` says so, and why."""
 
     why: str
     settings: Settings
+    when: Condition = lambda case: True
 
 
 def broken(why: str, **settings: Value) -> Variant:
@@ -113,13 +120,9 @@ def broken(why: str, **settings: Value) -> Variant:
     return Variant(why, settings)
 
 
-def misprint(why: str, **settings: Value) -> Variant:
-    """An erratum: settings that select the form as printed, which must fail."""
-    return Variant(why, settings)
-
-
-Measure = Callable[[Case], Sequence[Comparison]]
-Hypotheses = Mapping[str, Callable[[Case], bool]]
+def misprint(why: str, when: Condition = lambda case: True, **settings: Value) -> Variant:
+    """An erratum: settings that select the form as printed, which is wrong at least `when` it is."""
+    return Variant(why, settings, when)
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ class Claim:
     at_paper_scale: Settings
     options: Mapping[str, Sequence[str]]
     needs: Hypotheses
+    resolves: Hypotheses
     control: Variant
     errata: tuple[Variant, ...]
     note: str
@@ -152,8 +156,11 @@ class Claim:
 
     def outside(self, values: Settings, seed: int = 0) -> list[str]:
         """The hypotheses that these parameters break."""
-        case = self.case(values, seed)
-        return [text for text, satisfied in self.needs.items() if not satisfied(case)]
+        return _unmet(self.needs, self.case(values, seed))
+
+    def unresolved(self, values: Settings, seed: int = 0) -> list[str]:
+        """The limits of the measurement that these parameters exceed."""
+        return _unmet(self.resolves, self.case(values, seed))
 
     def _typed(self, name: str, value: Value) -> Value:
         if name not in self.given:
@@ -164,17 +171,22 @@ class Claim:
             options = self.options[name]
             require(value in options, f"{name} must be one of {', '.join(options)}, got {value!r}")
             return value
-        return _number(name, value, type(default))
+        return _number(name, value, default)
 
 
-def _number(name: str, value: Value, kind: type) -> Value:
+def _unmet(conditions: Hypotheses, case: Case) -> list[str]:
+    return [text for text, satisfied in conditions.items() if not satisfied(case)]
+
+
+def _number(name: str, value: Value, default: int | float) -> Value:
     try:
         number = float(value)
     except ValueError:
         raise InputError(f"{name} must be a number, got {value!r}") from None
     require(np.isfinite(number), f"{name} must be finite, got {value!r}")
-    if kind is int:
+    if isinstance(default, int):
         require(number == int(number), f"{name} must be a whole number, got {value!r}")
+        require(number >= 1 or default < 1, f"{name} must be at least 1, got {value!r}")
         return int(number)
     return number
 
@@ -197,6 +209,7 @@ class Paper:
         given: Settings,
         control: Variant,
         needs: Hypotheses,
+        resolves: Hypotheses = MappingProxyType({}),
         at_paper_scale: Settings = MappingProxyType({}),
         options: Mapping[str, Sequence[str]] = MappingProxyType({}),
         errata: Sequence[Variant] = (),
@@ -216,6 +229,7 @@ class Paper:
                 at_paper_scale,
                 options,
                 needs,
+                resolves,
                 control,
                 tuple(errata),
                 note,

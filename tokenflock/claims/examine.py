@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ..errors import SolveError
+from ..errors import InputError, SolveError, TokenflockError
 from .core import Claim, Comparison, Scale, Settings, Value, Variant
 
 Verdict = Literal["holds", "fails", "inconclusive"]
@@ -32,7 +32,12 @@ class Finding:
 
     @property
     def closeness(self) -> float:
-        """The margin in units of what was allowed: the smallest is the tightest comparison."""
+        """The margin in units of what was allowed: the smallest is the tightest comparison.
+
+        A count that is exactly right has no margin to speak of, and comes last.
+        """
+        if self.comparison.tolerance == self.comparison.margin == 0:
+            return float("inf")
         allowed = self.comparison.tolerance or abs(self.comparison.predicted) or 1.0
         margin = self.comparison.margin / allowed
         return margin if margin == margin else float("-inf")
@@ -66,7 +71,7 @@ class Report:
     predicted: float | None
     tolerance: float | None
     numerical_error: float | None
-    control_failed: bool
+    control_failed: bool | None  # None: it was not run
     outside: list[str]
     seconds: float
     settings: dict[str, Value]
@@ -103,13 +108,41 @@ def examine(
     """Measure a claim and judge it. A run that breaks off leaves the verdict inconclusive."""
     start = time.perf_counter()
     values = claim.values(scale, settings)
+    found = _Found()
     try:
-        findings = _findings(claim, values, seed)
-        control = _trial(claim, values, claim.control, seed)
-        errata = [_trial(claim, values, variant, seed) for variant in claim.errata]
+        found.outside = claim.outside(values, seed)
+        found.unresolved = claim.unresolved(values, seed)
+        found.findings = _findings(claim, values, seed)
+        found.control = _trial(claim, values, claim.control, seed)
+        case = claim.case(values, seed)
+        found.errata = [_trial(claim, values, v, seed) for v in claim.errata if v.when(case)]
     except SolveError as error:
-        return _report(claim, values, scale, seed, start, [], None, [], broke_off=str(error))
-    return _report(claim, values, scale, seed, start, findings, control, errata)
+        found.broke_off = str(error)
+    except (ArithmeticError, LookupError, ValueError, TokenflockError) as error:
+        if not settings:
+            raise
+        if not found.outside:
+            raise InputError(_cannot(claim, settings, error)) from error
+        found.impossible = str(error)
+    return _report(claim, values, scale, seed, time.perf_counter() - start, found)
+
+
+@dataclass
+class _Found:
+    """What an examination has found so far."""
+
+    outside: list[str] = field(default_factory=list)
+    unresolved: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    control: Trial | None = None
+    errata: list[Trial] = field(default_factory=list)
+    broke_off: str = ""
+    impossible: str = ""
+
+
+def _cannot(claim: Claim, settings: Settings, error: Exception) -> str:
+    given = ", ".join(f"{name}={value}" for name, value in settings.items())
+    return f"{claim.id} cannot be measured with {given} ({error}); stay closer to its own settings"
 
 
 def _findings(claim: Claim, values: dict[str, Value], seed: int) -> list[Finding]:
@@ -134,18 +167,10 @@ def _trial(claim: Claim, values: dict[str, Value], variant: Variant, seed: int) 
 
 
 def _report(
-    claim: Claim,
-    values: dict[str, Value],
-    scale: str,
-    seed: int,
-    start: float,
-    findings: list[Finding],
-    control: Trial | None,
-    errata: list[Trial],
-    broke_off: str = "",
+    claim: Claim, values: dict[str, Value], scale: str, seed: int, seconds: float, found: _Found
 ) -> Report:
-    verdict, reason = _judge(findings, control, errata)
-    tightest = min(findings, key=lambda finding: finding.closeness) if findings else None
+    verdict, reason = _judge(found)
+    tightest = min(found.findings, key=lambda finding: finding.closeness, default=None)
     shown = None if tightest is None else tightest.comparison
     return Report(
         id=claim.id,
@@ -153,41 +178,44 @@ def _report(
         where=claim.where,
         says=claim.says,
         verdict=verdict,
-        reason=f"the run broke off: {broke_off}" if broke_off else reason,
+        reason=reason,
         what="" if shown is None else shown.what,
         relation="" if shown is None else shown.relation,
         measured=None if shown is None else float(shown.measured),
         predicted=None if shown is None else float(shown.predicted),
         tolerance=None if shown is None else float(shown.tolerance),
         numerical_error=None if tightest is None else float(tightest.numerical_error),
-        control_failed=control is not None and control.failed,
-        outside=claim.outside(values, seed),
-        seconds=time.perf_counter() - start,
+        control_failed=None if found.control is None else found.control.failed,
+        outside=found.outside,
+        seconds=seconds,
         settings=values,
         scale=scale,
         seed=seed,
-        control={} if control is None else asdict(control),
-        errata=[asdict(trial) for trial in errata],
-        comparisons=[_listed(finding) for finding in findings],
+        control={} if found.control is None else asdict(found.control),
+        errata=[asdict(trial) for trial in found.errata],
+        comparisons=[_listed(finding) for finding in found.findings],
         note=claim.note,
-        run_failed=bool(broke_off),
+        run_failed=bool(found.broke_off),
     )
 
 
-def _judge(
-    findings: list[Finding], control: Trial | None, errata: list[Trial]
-) -> tuple[Verdict, str]:
+def _judge(found: _Found) -> tuple[Verdict, str]:
     """The verdict, and the reason where it is not plain."""
-    verdicts = [finding.verdict for finding in findings]
+    if found.broke_off:
+        return "inconclusive", f"the run broke off: {found.broke_off}"
+    if found.impossible:
+        return "inconclusive", f"nothing to measure outside the hypotheses: {found.impossible}"
+    if found.unresolved:
+        return "inconclusive", f"this measurement needs {'; '.join(found.unresolved)}"
+    verdicts = [finding.verdict for finding in found.findings]
     if "fails" in verdicts:
         return "fails", ""
-    if control is None:
-        return "inconclusive", ""
     if "inconclusive" in verdicts:
         return "inconclusive", "the numerical error is too large against the margin"
-    if not control.failed:
-        return "inconclusive", f"the control did not fail: {control.why}"
-    for trial in errata:
+    assert found.control is not None
+    if not found.control.failed:
+        return "inconclusive", f"the control did not fail: {found.control.why}"
+    for trial in found.errata:
         if not trial.failed:
             return "inconclusive", f"the printed form did not fail: {trial.why}"
     return "holds", ""

@@ -66,6 +66,10 @@ def _leave(code: object) -> None:
     except OSError:
         os._exit(code if isinstance(code, int) and code else 1)
     if code == INTERRUPTED:
-        # A compiled program may still be running; nobody waits for it.
+        # A compiled program may still be running; nobody waits for it. What multiprocessing has open
+        # (semaphores of `check`) is closed here, since nothing else runs at such an exit.
+        multiprocessing = sys.modules.get("multiprocessing.util")
+        if multiprocessing is not None:
+            multiprocessing._run_finalizers()
         os._exit(INTERRUPTED)
     sys.exit(code)  # pyright: ignore[reportArgumentType]

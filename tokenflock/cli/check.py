@@ -46,7 +46,7 @@ def check(
 
     - One theorem: `tokenflock check 2312.10794v4/thm-6.8`
 
-    - Move a hypothesis: `tokenflock check 2312.10794v4/thm-6.8 --set n=12 --set beta=2`
+    - Move a hypothesis: `tokenflock check 2312.10794v4/thm-6.8 --set n=64 --set beta=6`
 
     - One paper, for a program: `tokenflock check --paper 2411.04990 --json`
 
@@ -92,6 +92,8 @@ def _parsed(settings: list[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not (name.strip() and equals and value.strip()):
             raise InputError(f"--set takes NAME=VALUE, got {text!r}; for example --set n=64")
+        if name.strip() in values:
+            raise InputError(f"--set {name.strip()} is given twice; choose one value")
         values[name.strip()] = value.strip()
     return values
 
@@ -147,7 +149,7 @@ def _print_line(report: Report, alone: bool) -> None:
         (f"{report.verdict:<13}", STYLES[report.verdict]),
         (report.id, "bold"),
         f"  {report.evidence}",
-        ("" if report.control_failed else "  CONTROL DID NOT FAIL", "yellow"),
+        ("  CONTROL DID NOT FAIL" if report.control_failed is False else "", "yellow"),
         (f"  [outside: {'; '.join(report.outside)}]" if report.outside else "", "yellow"),
         (f"  {report.seconds:.1f} s", "dim"),
     )

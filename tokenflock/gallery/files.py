@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FORMAT = "tokenflock-figure-1"
+DOTS_PER_INCH = 200
 PICTURES = (".pdf", ".svg", ".png")
 FILMS = (".mp4", ".gif")
 # Text in a PDF stays text, and an SVG needs no font installed.
@@ -73,8 +74,8 @@ def _request(figure: Figure, scale: Scale, seed: int) -> str:
     return repr((__version__, figure.id, scale, seed, sorted(figure.settings(scale).items())))
 
 
-def write_picture(figure: Figure, data: Any, path: Path) -> Path:
-    """Draw the data into a file, which appears only when it is complete."""
+def write_picture(figure: Figure, data: Any, path: Path, dpi: int | None = None) -> Path:
+    """Draw the data into a file, which appears only when it is complete; `dpi` is for pixels."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f"{SCRATCH}{path.name}")
     try:
@@ -82,20 +83,21 @@ def write_picture(figure: Figure, data: Any, path: Path) -> Path:
             assert figure.film_with is not None
             figure.film_with(data, scratch)
         else:
-            _save(figure, data, scratch)
+            _save(figure, data, scratch, dpi)
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
     return path
 
 
-def _save(figure: Figure, data: Any, path: Path) -> None:
+def _save(figure: Figure, data: Any, path: Path, dpi: int | None) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     picture = figure.draw(data)
+    kind = path.suffix.lower().removeprefix(".")
     with mpl.rc_context(PRINT):
-        picture.savefig(path, bbox_inches="tight", format=path.suffix.lower().removeprefix("."))
+        picture.savefig(path, bbox_inches="tight", format=kind, dpi=dpi or DOTS_PER_INCH)
     plt.close(picture)

@@ -167,7 +167,7 @@ def staircase_clock(case: Case) -> list[Comparison]:
     says="A pair driven by u' = -c log(beta) sin(u) comes within sqrt(log(beta)/beta) after a time "
     "that tends to 1/(2c).",
     given={"beta": 1e8, "c": 0.7, "angle": 1.0, "kernel": 0.0, "form": "corrected"},
-    at_paper_scale={"beta": 1e12},
+    at_paper_scale={"beta": 1e10},
     options=FORMS,
     needs={
         "the pair feels no kernel in the rescaled clock": lambda c: c.kernel == 0,

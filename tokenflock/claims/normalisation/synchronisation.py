@@ -46,6 +46,11 @@ for _name, _t in (("post", 30.0), ("ngpt", 60.0), ("sqrt", 255.0)):
             "d >= 2": lambda c: c.d >= 2,
             "V = Q^T K, so that tokens attract": lambda c: c.sign > 0,
         },
+        resolves={
+            "beta at most 1.5 at the given t, which must grow like e^{2 beta}": lambda c, end=_t: (
+                np.exp(2 * (c.beta - 1.5)) <= c.t / end
+            )
+        },
         control=broken("with V = -I tokens repel and spread", sign=-1.0),
         note="The theorem has no rate: what is checked is that all samples have met by time t, "
         "which must grow with beta. The paper leaves out d >= 2.",

@@ -43,7 +43,15 @@ for _model in ("SA", "USA"):
         given={"n": 8, "beta": -0.15, "samples": 8, "t": 60.0, "model": _model},
         at_paper_scale={"n": 64, "samples": 64},
         options={"model": ("SA", "USA")},
-        needs={"beta > -0.16": lambda c: c.beta > -0.16},
+        needs={
+            "beta > -0.16": lambda c: c.beta > -0.16,
+            f"the tokens follow {_model}": lambda c, model=_model: c.model == model,
+        },
+        resolves={
+            "t >= 20 e^{2 beta}, ten times the slowest escape from an antipodal pair": lambda c: (
+                c.t >= 20 * np.exp(2 * c.beta)
+            )
+        },
         control=broken("for beta well below -2/3 three clusters at 120 degrees hold", beta=-4.0),
         note="The survey quotes the theorem from another paper. A regular triangle of clusters is "
         "stable once cos x - beta sin^2 x > 0 at x = 120 degrees, that is beta < -2/3.",
@@ -106,10 +114,15 @@ def moves_towards_the_nearest(case: Case) -> list[Comparison]:
     options={"model": ("SA", "USA"), "form": ("corrected", "printed")},
     needs={
         "the model is SA": lambda c: c.model == "SA",
+        "beta > 0": lambda c: c.beta > 0,
         "the corrected form is used": lambda c: c.form == "corrected",
     },
     control=broken("USA follows the density, not its logarithm", model="USA"),
-    errata=[misprint("the survey leaves out the factor 1/beta", form="printed")],
+    errata=[
+        misprint(
+            "the survey leaves out the factor 1/beta", when=lambda c: c.beta != 1, form="printed"
+        )
+    ],
 )
 def velocity_is_a_mean_shift(case: Case) -> list[Comparison]:
     """x_i' against beta^{-1} P grad log (K * mu)(x_i), K = e^{-beta |x|^2/2}, by differentiation."""
@@ -133,6 +146,11 @@ def velocity_is_a_mean_shift(case: Case) -> list[Comparison]:
     given={"n": 50, "power": 1.0, "factor": 8, "samples": 8},
     at_paper_scale={"n": 150, "samples": 16},
     needs={"n^c <= beta <= n^(2-c) with c > 0": lambda c: 0 < c.power < 2},
+    resolves={
+        "power between 0.8 and 1.5: closer to 0 or 2 the constant settles later": lambda c: (
+            0.8 <= c.power <= 1.5 or c.power >= 2
+        )
+    },
     control=broken("at beta = n^3 every sample is a mode, and there are only n", power=3.0),
     note="The constant is not given. The order is right if modes/sqrt(beta log beta) stays bounded "
     "both ways, so it may change by a factor 1.5 at most while n grows by the factor.",

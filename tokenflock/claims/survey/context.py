@@ -103,6 +103,11 @@ for _name, (_ratio, _condition, _holds, _words, _other) in PHASES.items():
             _condition: _holds,
             "the layer has no residual connection": lambda c: c.residual == 0,
         },
+        resolves={
+            "n so large that the limit is within 0.1: gamma away from its critical value": lambda c: (
+                _distance(c, max(c.n // 8, 2)) <= 0.1
+            )
+        },
         control=broken("another gamma is in another phase", ratio=_other),
         note="ratio is gamma (1 - rho). Convergence in n is slow near the critical value.",
     )(_limit)

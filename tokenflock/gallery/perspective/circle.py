@@ -23,7 +23,7 @@ MODELS = {"SA": SA, "USA": USA}
     "kuramoto",
     title="Self-attention beside the Kuramoto model",
     shows="at beta = 0 SA and USA are the Kuramoto model and the order parameter |mean x| rises to 1. "
-    "For small beta both stay close to it; SA falls behind as beta grows, while USA starts faster by "
+    "At beta = 0.1 both still lie on its curve; SA falls behind as beta grows, while USA starts faster by "
     "e^beta and then rests on a plateau of several clusters",
     quick={"n": 32, "samples": 8, "betas": (0.0, 0.1, 1.0, 4.0), "end": 8.0, "times": 65},
     paper={"n": 128, "samples": 64},
@@ -60,7 +60,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             axes.plot(data.time, curve, label=rf"$\beta={beta:g}$")
         axes.plot(data.time, flat, color=INK, lw=1.0, ls="--", label=r"Kuramoto ($\beta=0$)")
         axes.set(title=model, xlabel="$t$", ylim=(0, 1.03))
-    panels[0].set_ylabel(r"order parameter $|\frac{1}{n}\sum_i x_i|$")
+    panels[0].set_ylabel(r"order parameter $|\bar x|$")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure

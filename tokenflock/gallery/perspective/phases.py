@@ -49,8 +49,8 @@ def collapse_curve(job: Job, betas: np.ndarray) -> np.ndarray:
     "fig-3",
     title="Phase diagrams in time and inverse temperature",
     shows="as d grows the boundary of the clustered phase (bright) settles on the curve "
-    "gamma_beta(t) = 1 - delta (dashed, same n); for d = 2 it lies far to the right of it, and "
-    "for beta above 5 the circle is not clustered by t = 30",
+    "gamma_beta(t) = 1 - delta (dashed, same n); for d = 2 it lies far to the right of it: at "
+    "t = 30 only small beta has brought all pairs together, larger beta rests in several clusters",
     quick={
         "n": 32,
         "dims": (2, 8, 32, 128, 512, 1024),
@@ -98,9 +98,16 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.set_title(f"$d={d}$")
     figure.supxlabel("$t$", fontsize=9)
     figure.supylabel(r"$\beta$", fontsize=9)
+    name_the_curve(figure, axes)
     label = rf"$\mathbb{{P}}(\langle x_i,x_j\rangle \geq 1-{data.attrs['delta']:g})$"
     figure.colorbar(image, ax=panels, label=label, shrink=0.8)
     return figure
+
+
+def name_the_curve(figure: Any, axes: Any) -> None:
+    """A legend above the panels for the dashed curve in them."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right")
 
 
 def paint(axes: Any, data: xr.Dataset, probability: xr.DataArray) -> Any:
@@ -109,7 +116,8 @@ def paint(axes: Any, data: xr.Dataset, probability: xr.DataArray) -> Any:
         data.time, data.beta, probability, vmin=0, vmax=1, cmap="cividis", rasterized=True
     )
     axes.plot(data.collapse_time, data.beta, color="white", lw=2.2)
-    axes.plot(data.collapse_time, data.beta, color=INK, lw=1.2, ls="--")
+    label = r"$\gamma_\beta(t)=1-\delta$"
+    axes.plot(data.collapse_time, data.beta, color=INK, lw=1.2, ls="--", label=label)
     axes.set_xlim(0, float(data.time[-1]))
     return image
 
@@ -172,6 +180,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     axes = left.subplots()
     image = paint(axes, data, data.probability)
     axes.set(xlabel="$t$", ylabel=r"$\beta$", title="$d=2$")
+    axes.legend(loc="upper left", fontsize=7, labelcolor="white")
     label = rf"$\mathbb{{P}}(\langle x_i,x_j\rangle \geq 1-{data.attrs['delta']:g})$"
     left.colorbar(image, ax=axes, label=label, location="bottom", shrink=0.9)
     for beta in data.shown.values:

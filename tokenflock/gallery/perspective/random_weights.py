@@ -19,7 +19,7 @@ from ...weights import (
 )
 from ..core import Job
 from .album import ALBUM
-from .phases import DELTA, collapse_curve, paint, phase_diagram
+from .phases import DELTA, collapse_curve, name_the_curve, paint, phase_diagram
 
 PANELS = {
     "a": "$Q$, $K$, $V$ Ginibre",
@@ -93,5 +93,6 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     figure.supxlabel("$t$", fontsize=9)
     figure.supylabel(r"$\beta$", fontsize=9)
     label = rf"$\mathbb{{P}}(\langle x_i,x_j\rangle \geq 1-{data.attrs['delta']:g})$"
+    name_the_curve(figure, panels.flat[0])
     figure.colorbar(image, ax=panels, label=label, shrink=0.8)
     return figure
