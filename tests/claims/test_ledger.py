@@ -11,15 +11,14 @@ from tokenflock.claims.registry import papers
 
 CLAIMS = {claim.id: claim for claim in all_claims()}
 every_claim = pytest.mark.parametrize("name", CLAIMS)
-# The default suite runs the first file of every paper; make test-all and make ledger run them all.
-FIRST_FILES = {paper.claims[0].measure.__module__ for paper in papers()}
+# The default suite runs two claims of every paper; make test-all and make ledger run them all.
+IN_BRIEF = {claim.id for paper in papers() for claim in paper.claims[:2]}
 
 
 def marks(claim):
     """Claims of one file share compiled programs: one test process takes them all."""
-    file = claim.measure.__module__
-    group = pytest.mark.xdist_group(file)
-    return [group] if file in FIRST_FILES else [group, pytest.mark.slow]
+    group = pytest.mark.xdist_group(claim.measure.__module__)
+    return [group] if claim.id in IN_BRIEF else [group, pytest.mark.slow]
 
 
 every_claim_by_file = pytest.mark.parametrize(

@@ -3,9 +3,13 @@
 import functools
 
 import numpy as np
+import pytest
 
 from tokenflock import theory
 from tokenflock.gallery.causal import centres, collapse, times_to
+
+# Every figure here costs a few programs; make test-all draws them.
+pytestmark = pytest.mark.slow
 
 
 @functools.cache

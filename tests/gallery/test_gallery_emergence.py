@@ -14,6 +14,9 @@ from tokenflock.gallery.emergence.hyperplanes import CASES, codimension, hyperpl
 from tokenflock.gallery.emergence.picture import cut, distinct
 from tokenflock.gallery.emergence.polytopes import mixed, polytope
 
+# Every figure here costs a few programs; make test-all draws them.
+pytestmark = pytest.mark.slow
+
 SMALL = {
     polytope.id: {"n": 10, "limit": 12.0, "times": 25},
     mixed.id: {"n": 10, "times": 25},

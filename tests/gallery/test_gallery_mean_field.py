@@ -8,6 +8,9 @@ import pytest
 from tokenflock import theory
 from tokenflock.gallery.mean_field import cluster_states, mode_growth, predicted_centres, seen_mode
 
+# Every figure here costs a few programs; make test-all draws them.
+pytestmark = pytest.mark.slow
+
 
 @functools.cache
 def growth():
@@ -54,7 +57,6 @@ def test_early_growth_of_a_moment():
     assert float(one.density.sum()) * 2 * np.pi / one.sizes["bin"] == pytest.approx(1.0)
 
 
-@pytest.mark.slow
 def test_default_draws_show_the_fastest_mode_at_its_predicted_places():
     """Peaks of the histogram lie within 0.2 rad of the centres predicted from the phase at t = 0."""
     data = cluster_states.compute()

@@ -14,6 +14,9 @@ from tokenflock.gallery.normalisation import (
     schemes,
 )
 
+# Every figure here costs a few programs; make test-all draws them.
+pytestmark = pytest.mark.slow
+
 ALL = EXPONENTIAL + ALGEBRAIC
 
 
@@ -48,7 +51,6 @@ def test_K6_3_printed_values():
     np.testing.assert_allclose(slope, -2.03, atol=0.02)
 
 
-@pytest.mark.slow
 def test_simulated_tokens_lie_on_the_scalar_systems():
     data = schemes.compute()
     check_dots(data)
@@ -70,7 +72,6 @@ def test_tokens_of_a_random_network_align():
     assert np.all(band.sel(statistic="low") <= band.sel(statistic="high"))
 
 
-@pytest.mark.slow
 def test_the_first_layers_and_the_last():
     """Peri-LN and nGPT start faster, Post-LN and nGPT end closer to 1, sqrt-scaling lags behind."""
     mean = run_network(*ALL).cosine.sel(statistic="mean")

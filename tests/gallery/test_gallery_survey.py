@@ -3,9 +3,13 @@
 import functools
 
 import numpy as np
+import pytest
 
 from tokenflock import theory
 from tokenflock.gallery.survey import long_context, noisy_pitchfork
+
+# Every figure here costs a few programs; make test-all draws them.
+pytestmark = pytest.mark.slow
 
 
 @functools.cache

@@ -179,8 +179,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.15))
     axes = left.subplots()
     image = paint(axes, data, data.probability)
-    axes.set(xlabel="$t$", ylabel=r"$\beta$", title="$d=2$")
-    axes.legend(loc="upper left", fontsize=7, labelcolor="white")
+    title = r"$d=2$; dashed: $\gamma_\beta(t)=1-\delta$"
+    axes.set(xlabel="$t$", ylabel=r"$\beta$", title=title)
     label = rf"$\mathbb{{P}}(\langle x_i,x_j\rangle \geq 1-{data.attrs['delta']:g})$"
     left.colorbar(image, ax=axes, label=label, location="bottom", shrink=0.9)
     for beta in data.shown.values:
