@@ -20,7 +20,7 @@ from ..space import Euclidean
 from ..terms import Attention, Drift, Perceptron
 from ..weights import Weights
 from .core import Case, Comparison, Paper, at_most, broken, equals
-from .measure import field
+from .measure import field, unit
 
 PAPER = Paper(
     "2502.02270v3",
@@ -45,16 +45,12 @@ def _sequences(case: Case) -> list[np.ndarray]:
 
 def _keys(case: Case) -> np.ndarray:
     """The unit direction k in which the extreme token of a sequence lies farthest."""
-    return _unit(np.random.default_rng([case.seed, 1]).normal(size=case.d))
+    return unit(np.random.default_rng([case.seed, 1]).normal(size=case.d))
 
 
 def _queries(case: Case) -> np.ndarray:
     """The unit direction q in which all tokens are made positive."""
-    return _unit(np.random.default_rng([case.seed, 2]).normal(size=case.d))
-
-
-def _unit(vector: np.ndarray) -> np.ndarray:
-    return vector / np.linalg.norm(vector)
+    return unit(np.random.default_rng([case.seed, 2]).normal(size=case.d))
 
 
 def _push(outer: np.ndarray, inner: np.ndarray, threshold: float) -> Dynamics:

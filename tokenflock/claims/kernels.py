@@ -18,7 +18,7 @@ from ..observables import energy_rate
 from ..space import Sphere
 from ..terms import Attention
 from .core import Case, Comparison, Paper, at_least, at_most, broken, equals
-from .measure import field, flow, largest_chord, read
+from .measure import field, flow, largest_chord, read, unit
 
 PAPER = Paper(
     "2405.18273",
@@ -130,7 +130,7 @@ def _near_pentagon(case: Case, planes: np.ndarray, size: float = 0.03) -> Measur
     flat[..., 0], flat[..., 1] = np.cos(angles), np.sin(angles)
     flat += size * random.normal(size=flat.shape)
     points = np.einsum("snk,sdk->snd", flat, planes)
-    points /= np.linalg.norm(points, axis=-1, keepdims=True)
+    points = unit(points)
     vertex = np.arange(case.n) % 5
     return Measure(Sphere(case.d), points, 1 / np.bincount(vertex)[vertex])
 

@@ -74,6 +74,11 @@ def off_diagonal(matrices: np.ndarray) -> np.ndarray:
     return matrices[..., ~np.eye(n, dtype=bool)]
 
 
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """The vectors (..., d) divided by their lengths."""
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
 def largest_chord(states: np.ndarray) -> np.ndarray:
     """max_ij |x_i - x_j| of states (..., n, d)."""
     differences = states[..., :, None, :] - states[..., None, :, :]

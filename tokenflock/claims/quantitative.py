@@ -10,7 +10,7 @@ from ..models import USA
 from ..space import Sphere
 from ..weights import Weights
 from .core import Case, Comparison, Paper, at_least, at_most, broken, equals
-from .measure import MODELS, field, flow
+from .measure import MODELS, field, flow, unit
 
 PAPER = Paper(
     "2504.14697",
@@ -101,7 +101,7 @@ def exponential_rate_on_spheres(case: Case) -> list[Comparison]:
     """-d log W2(mu_t, delta)/dt of pairs x, -x of random points with masses 1 + <x, u>^mode/2."""
     random = np.random.default_rng(case.seed)
     points = random.normal(size=(case.n // 2, case.d))
-    points /= np.linalg.norm(points, axis=-1, keepdims=True)
+    points = unit(points)
     points = np.concatenate([points, -points])
     axis = random.normal(size=case.d)
     masses = 1 + (points @ axis / np.linalg.norm(axis)) ** case.mode / 2
@@ -128,7 +128,7 @@ def mean_grows(case: Case) -> list[Comparison]:
     """
     random = np.random.default_rng(case.seed)
     points = random.normal(size=(case.n, case.d))
-    points /= np.linalg.norm(points, axis=-1, keepdims=True)
+    points = unit(points)
     tokens = Measure(Sphere(case.d), points, random.uniform(0.2, 1.8, case.n))
     masses = np.asarray(tokens.weights)
     mean = masses @ points

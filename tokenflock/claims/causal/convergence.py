@@ -13,7 +13,7 @@ from ...models import SA, CausalSA
 from ...space import Sphere
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint
-from ..measure import flow
+from ..measure import flow, unit
 from .paper import PAPER
 
 MASKS = {"causal": Causal(), "full": Full()}
@@ -112,7 +112,7 @@ def first_token(case: Case) -> list[Comparison]:
     value = np.random.default_rng(case.seed).normal(size=(case.d, case.d)) / np.sqrt(case.d)
     start, end = final_tokens(case, value, random_scores(case))
     linear = start[:, case.token - 1] @ expm(case.until * value).T
-    predicted = linear / np.linalg.norm(linear, axis=-1, keepdims=True)
+    predicted = unit(linear)
     return [equals("coordinates of the token", end[:, case.token - 1], predicted, 1e-6)]
 
 
@@ -149,7 +149,7 @@ def top_eigenspace(case: Case) -> list[Comparison]:
     start, end = final_tokens(case, value, random_scores(case))
     kept = basis[:, :2] if case.form == "corrected" else basis[:, 2:]
     component = start[:, 0] @ kept @ kept.T
-    target = component / np.linalg.norm(component, axis=-1, keepdims=True)
+    target = unit(component)
     distance = np.linalg.norm(end - target[:, None], axis=-1)
     return [at_most("distance to the component of the first token", distance, 0.0, 1e-3)]
 

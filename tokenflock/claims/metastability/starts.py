@@ -8,7 +8,7 @@ from ... import theory
 from ...measure import from_array, uniform
 from ...space import Sphere
 from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint
-from ..measure import gram
+from ..measure import gram, unit
 from .paper import PAPER
 
 FORMS = {"form": ("corrected", "printed")}
@@ -35,11 +35,11 @@ def alpha_closed_form(case: Case) -> list[Comparison]:
     """
     rng = np.random.default_rng(case.seed)
     frame = np.linalg.qr(rng.normal(size=(case.d, case.d)))[0][: case.k]
-    centres = _unit(frame + rng.uniform(-0.2, 0.2, size=frame.shape))
+    centres = unit(frame + rng.uniform(-0.2, 0.2, size=frame.shape))
     radius = np.arccos(1 - case.widening * case.eps)
     best = -1.0
     for i, j in zip(*np.triu_indices(case.k, 1), strict=True):
-        x = _into_cap(_unit(rng.normal(size=(case.starts, case.d))), centres[i], radius)
+        x = _into_cap(unit(rng.normal(size=(case.starts, case.d))), centres[i], radius)
         y = x
         for _ in range(400):
             y = _into_cap(x, centres[j], radius)
@@ -49,14 +49,10 @@ def alpha_closed_form(case: Case) -> list[Comparison]:
     return [equals("largest <x, y> across caps", best, predicted, 1e-6)]
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-
-
 def _into_cap(points: np.ndarray, centre: np.ndarray, radius: float) -> np.ndarray:
     """The nearest point of the cap of this radius around the centre."""
     height = np.clip(points @ centre, -1.0, 1.0)[:, None]
-    edge = np.cos(radius) * centre + np.sin(radius) * _unit(points - height * centre)
+    edge = np.cos(radius) * centre + np.sin(radius) * unit(points - height * centre)
     return np.where(np.arccos(height) <= radius, points, edge)
 
 

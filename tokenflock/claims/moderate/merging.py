@@ -13,7 +13,7 @@ from ...measure import Measure
 from ...models import SA
 from ...space import Sphere
 from ..core import Case, Comparison, broken, equals
-from ..measure import flow, gram
+from ..measure import flow, gram, unit
 from .paper import PAPER
 
 # Two clusters count as one below this angle; the rest of their way takes a time of order 1.
@@ -56,7 +56,7 @@ def _prefactor(beta: float) -> float:
 def _random_clusters(case: Case, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Points in general position, and unequal masses."""
     points = random.normal(size=(case.n, case.d))
-    points /= np.linalg.norm(points, axis=-1, keepdims=True)
+    points = unit(points)
     return points, random.dirichlet(np.full(case.n, 20.0))
 
 
@@ -66,7 +66,7 @@ def _tied_clusters(case: Case, random: np.random.Generator) -> tuple[np.ndarray,
     angle = 2 * np.pi * np.arange(3) / 3
     points[:3] = 0
     points[:3, :3] = np.stack([0.5 * np.cos(angle), 0.5 * np.sin(angle), np.ones(3)], axis=-1)
-    points[:3] /= np.linalg.norm(points[:3], axis=-1, keepdims=True)
+    points[:3] = unit(points[:3])
     masses[:3] = masses[:3].mean()
     return points, masses
 

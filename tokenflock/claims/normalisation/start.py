@@ -10,7 +10,7 @@ from ...models import SA
 from ...space import Euclidean, Sphere
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals
-from ..measure import field, off_diagonal
+from ..measure import field, off_diagonal, unit
 from .paper import LABELS, NAMES, PAPER, attention
 
 
@@ -113,7 +113,7 @@ def attention_of_random_tokens(case: Case) -> list[Comparison]:
     start = np.asarray(uniform(Sphere(case.d), case.n, case.seed, samples=case.samples).points)
     if case.start == "cap":
         start = 0.1 * start + np.eye(case.d)[0]
-        start /= np.linalg.norm(start, axis=-1, keepdims=True)
+        start = unit(start)
     # In R^d nothing is projected: the velocity of SA is the attention vector itself.
     model = SA(case.beta, weights=Weights(**matrices))
     lengths = [

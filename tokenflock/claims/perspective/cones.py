@@ -12,7 +12,7 @@ from ...models import SA
 from ...space import Sphere
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, broken, equals, misprint
-from ..measure import field, flow, largest_chord
+from ..measure import field, flow, largest_chord, unit
 from .paper import PAPER
 from .shared import pulled, turning
 
@@ -70,9 +70,9 @@ def _turned_away(x0: Measure) -> Measure:
     """The tokens mirrored so that their mean points along -e_1."""
     points = np.asarray(x0.points)
     normal = points.mean(axis=-2)
-    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+    normal = unit(normal)
     normal[..., 0] += 1.0
-    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+    normal = unit(normal)
     along = np.einsum("...nd,...d->...n", points, normal)
     return from_array(x0.space, points - 2 * along[..., None] * normal[..., None, :])
 

@@ -9,7 +9,7 @@ from ...measure import equiangular, from_array
 from ...models import SA
 from ...space import Euclidean, Sphere
 from ..core import Case, Comparison, broken, equals
-from ..measure import field, gram, off_diagonal
+from ..measure import field, gram, off_diagonal, unit
 from .paper import PAPER
 
 WHERE = "Section 6.3, theorem on the long-context phase transition (number not seen)"
@@ -23,7 +23,7 @@ def _correlations(case: Case, n: int, ratio: float) -> np.ndarray:
     tokens = np.asarray(equiangular(Sphere(n), n, case.rho).points)
     model = SA(ratio * float(theory.critical_gamma(case.rho)) * np.log(n))
     averages = field(model, from_array(Euclidean(n), tokens)) + case.residual * tokens
-    directions = averages / np.linalg.norm(averages, axis=-1, keepdims=True)
+    directions = unit(averages)
     return off_diagonal(gram(directions))
 
 
