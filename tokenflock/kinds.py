@@ -30,6 +30,11 @@ class Kind(eqx.Module):
     # True when the weights of a token sum to one, so that its output is an average of values.
     averages: ClassVar[bool]
 
+    @property
+    def bilinear(self) -> bool:
+        """Whether scores see <q_i, k_j> alone, so that K may move to the other side as K^T."""
+        return True
+
     def scores(
         self, queries: Float[Array, "r k"], keys: Float[Array, "c k"], beta: Array
     ) -> Float[Array, "r c"]:
@@ -52,8 +57,8 @@ class Fold(Kind):
     """A kind whose output is one pass of sums over the keys, in blocks of any size."""
 
     @abc.abstractmethod
-    def start(self, rows: int, width: int) -> Carry:
-        """Empty sums for a block of rows."""
+    def start(self, rows: int, width: int, dtype: Any = float) -> Carry:
+        """Empty sums for a block of rows, in the precision of the values."""
 
     @abc.abstractmethod
     def absorb(
@@ -72,7 +77,7 @@ class Fold(Kind):
     def dense(
         self, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Array:
-        carry = self.start(scores.shape[0], values.shape[-1])
+        carry = self.start(scores.shape[0], values.shape[-1], values.dtype)
         return self.finish(self.absorb(carry, scores, log_mass, values, beta, keep), beta)
 
 
@@ -80,6 +85,15 @@ def _safe_divide(numerator: Array, denominator: Array) -> Array:
     """Quotient, and 0 where a token sees nobody."""
     empty = denominator == 0
     return jnp.where(empty, 0.0, numerator / jnp.where(empty, 1.0, denominator))
+
+
+def _empty_with_peak(rows: int, width: int, dtype: Any) -> tuple[Array, Array, Array]:
+    """Largest score so far, its count or partition, and the sum of values: of nothing yet."""
+    return (
+        jnp.full((rows, 1), -jnp.inf, dtype),
+        jnp.zeros((rows, 1), dtype),
+        jnp.zeros((rows, width), dtype),
+    )
 
 
 class Score(eqx.Module):
@@ -116,11 +130,15 @@ class Softmax(Fold):
     score: Score = DotProduct()
     averages: ClassVar[bool] = True
 
+    @property
+    def bilinear(self) -> bool:
+        return isinstance(self.score, DotProduct)
+
     def scores(self, queries: Array, keys: Array, beta: Array) -> Array:
         return beta * self.score(queries, keys)
 
-    def start(self, rows: int, width: int) -> Carry:
-        return (jnp.full((rows, 1), -jnp.inf), jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
+    def start(self, rows: int, width: int, dtype: Any = float) -> Carry:
+        return _empty_with_peak(rows, width, dtype)
 
     def absorb(
         self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
@@ -161,8 +179,8 @@ class Weighted(Fold):
         """Factor of the whole field, kept out of the sums."""
         return jnp.ones_like(beta)
 
-    def start(self, rows: int, width: int) -> Carry:
-        return (jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
+    def start(self, rows: int, width: int, dtype: Any = float) -> Carry:
+        return (jnp.zeros((rows, 1), dtype), jnp.zeros((rows, width), dtype))
 
     def absorb(
         self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
@@ -263,8 +281,8 @@ class Hardmax(Fold):
 
     averages: ClassVar[bool] = True
 
-    def start(self, rows: int, width: int) -> Carry:
-        return (jnp.full((rows, 1), -jnp.inf), jnp.zeros((rows, 1)), jnp.zeros((rows, width)))
+    def start(self, rows: int, width: int, dtype: Any = float) -> Carry:
+        return _empty_with_peak(rows, width, dtype)
 
     def absorb(
         self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array

@@ -78,7 +78,7 @@ def check_memory(
     implicit: bool = False,
 ) -> None:
     """Estimate the largest temporary and the stored states; say what to change if they do not fit."""
-    attentions = _attentions(model)
+    attentions = all_attentions(model)
     heads = max((part.weights.head_count() for part in attentions), default=1)
     samples = max((part.beta.size for part in attentions), default=1)
     for size in x0.batch_shape:
@@ -107,7 +107,7 @@ def check_memory(
         )
 
 
-def _attentions(model: Dynamics) -> list[Attention]:
+def all_attentions(model: Dynamics) -> list[Attention]:
     """Every attention that is evaluated, that of a common noise included."""
     hidden = getattr(model.noise, "attention", None)
     return model.attentions() + ([] if hidden is None else [hidden])

@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
@@ -20,8 +21,9 @@ from .errors import InputError, require
 from .kinds import Kind, Softmax
 from .masks import Full, Mask
 from .measure import Measure
-from .reduce import Dense, Problem, Reduction
+from .reduce import Dense, Problem, Reduction, Task
 from .runtime import ArrayLike, Scalar, is_traced
+from .space import Sphere
 from .weights import Schedule, Weights, check_dimension
 
 
@@ -122,32 +124,70 @@ class Attention(Term):
 
         The rescaled frame compares e^{tV} z and carries z. `drop_self` leaves V y_i out of row i.
         """
+        values = self.weights.at(t).values(carriers)
+        return jnp.sum(self.sums(t, x, mu, values, reduction, drop_self=drop_self), axis=0)
+
+    def sums(
+        self,
+        t: Scalar,
+        x: Float[Array, "m d"],
+        mu: Measure,
+        values: Float[Array, "heads n v"],
+        reduction: Reduction,
+        kind: Kind | None = None,
+        mask: Mask | None = None,
+        drop_self: bool = False,
+    ) -> Float[Array, "heads m v"]:
+        """The sums over tokens of every head, with any values and, if given, another kind or mask."""
+        sphere = isinstance(mu.space, Sphere)
         weights = self.weights.at(t)
+        kind = self.kind if kind is None else kind
+        weights = weights.folded() if sphere and kind.bilinear else weights
         log_weights = jnp.log(mu.weights)
 
         def head(queries: Array, keys: Array, values: Array) -> Array:
-            return reduction(
-                Problem(
-                    self.kind, self.mask, self.beta, queries, keys, values, log_weights, drop_self
-                )
+            problem = Problem(
+                kind,
+                self.mask if mask is None else mask,
+                self.beta,
+                queries,
+                keys,
+                values,
+                log_weights,
+                drop_self,
+                unit_keys=sphere and weights.K is None,
+                own_keys=x is mu.points and weights.compares_tokens(),
             )
+            return reduction(problem)
 
-        heads = jax.vmap(head)(
-            weights.queries(x), weights.keys(mu.points), weights.values(carriers)
-        )
-        return jnp.sum(heads, axis=0)
+        queries, keys = weights.queries(x), weights.keys(mu.points)
+        if weights.heads == 1 and values.shape[0] == 1:
+            # No vmap over one head: under it, a reduction's choice at run time would run both ways.
+            return head(queries[0], keys[0], values[0])[None]
+        return jax.vmap(head)(queries, keys, values)
 
     def matrix(self, t: Scalar, mu: Measure) -> Float[Array, "heads n n"]:
         """The attention weights a_ij of every head (values replaced by the identity)."""
-        weights = self.weights.at(t)
-        identity, log_weights = jnp.eye(mu.n), jnp.log(mu.weights)
+        heads = self.weights.at(t).heads
+        identity = jnp.broadcast_to(jnp.eye(mu.n), (heads, mu.n, mu.n))
+        return self.sums(t, mu.points, mu, identity, Dense())
 
-        def head(queries: Array, keys: Array) -> Array:
-            return Dense()(
-                Problem(self.kind, self.mask, self.beta, queries, keys, identity, log_weights)
-            )
-
-        return jax.vmap(head)(weights.queries(mu.points), weights.keys(mu.points))
+    def task(self, mu: Measure) -> Task:
+        """What a reduction may know of these sums before they are evaluated."""
+        samples = int(np.prod(mu.batch_shape, dtype=int)) * self.beta.size
+        sphere = isinstance(mu.space, Sphere)
+        return Task(
+            n=mu.n,
+            d=mu.d,
+            kind=self.kind,
+            mask=self.mask,
+            beta=None if is_traced(self.beta) else float(jnp.max(self.beta)),
+            reach=self.weights.reach() if sphere else None,
+            unit_keys=sphere and self.weights.keys_are_tokens(mu.d, self.kind.bilinear),
+            heads=self.weights.head_count(),
+            samples=samples,
+            precision=mu.points.dtype.name,
+        )
 
     def check(self, mu: Measure) -> None:
         check_dimension(self.weights, mu.d)

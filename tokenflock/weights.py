@@ -8,6 +8,7 @@ anything with `.at(t) -> Weights`, `.jumps(t1)` and `.for_sample(index)`; a `Wei
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -46,6 +47,15 @@ class Schedule(eqx.Module):
     def head_count(self) -> int:
         """Number of heads H."""
         return next((shape[0] for shape in self.shapes().values()), 1)
+
+    def reach(self) -> float | None:
+        """Largest <Q x, K y> of unit vectors at any time; None where it is unknown (redrawn, traced)."""
+        return None
+
+    def keys_are_tokens(self, d: int, folds: bool) -> bool:
+        """Whether the tokens themselves are the keys, after `Weights.folded` where it is allowed."""
+        shape = self.shapes().get("K")
+        return shape is None or (folds and shape[-2] >= d)
 
 
 class Weights(Schedule):
@@ -99,6 +109,27 @@ class Weights(Schedule):
 
     def at(self, t: Scalar) -> Weights:
         return self
+
+    def folded(self) -> Weights:
+        """The same scores with K moved to the other side, B = Q^T K, unless that makes heads wider."""
+        if self.K is None or self.K.shape[-2] < self.K.shape[-1]:
+            return self
+        B = self.K if self.Q is None else jnp.einsum("hkd,hke->hde", self.Q, self.K)
+        return Weights(V=self.V, B=B)
+
+    def compares_tokens(self) -> bool:
+        """Whether queries and keys are the tokens themselves: Q = K = I."""
+        return self.Q is None and self.K is None and self.B is None
+
+    def reach(self) -> float | None:
+        if is_traced(self):
+            return None
+        if self.B is not None:
+            return float(jnp.max(jnp.linalg.norm(self.B, ord=2, axis=(-2, -1))))
+        norms = [
+            jnp.linalg.norm(m, ord=2, axis=(-2, -1)) for m in (self.Q, self.K) if m is not None
+        ]
+        return float(jnp.max(functools.reduce(jnp.multiply, norms, jnp.ones(self.heads))))
 
     def queries(self, x: Float[Array, "n d"]) -> Float[Array, "heads n k"]:
         """Q x_i, or B^T x_i when B is given, so that a score is <query_i, key_j>."""
@@ -177,6 +208,14 @@ class Piecewise(Schedule):
 
     def jumps(self, t1: float) -> list[float]:
         return [float(t) for t in self.times if t < t1]
+
+    def reach(self) -> float | None:
+        if is_traced(self):
+            return None
+        return max(self._piece(index).reach() or 0.0 for index in range(self.times.size + 1))
+
+    def _piece(self, index: int) -> Weights:
+        return jax.tree.map(lambda leaf: leaf[index], self.stacked)
 
 
 class Law(eqx.Module):
@@ -312,6 +351,10 @@ class RandomWeights(Schedule):
         if self.period is None:
             return []
         return [float(m * self.period) for m in range(1, int(np.ceil(t1 / self.period)))]
+
+    def reach(self) -> float | None:
+        fixed = self.period is None and self.per == "run" and not is_traced(self.key)
+        return self.at(0.0).reach() if fixed else None
 
     def for_sample(self, index: Array) -> Schedule:
         if self.per == "run":

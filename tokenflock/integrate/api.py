@@ -15,7 +15,7 @@ from ..dynamics import Clusters, Dynamics, State
 from ..errors import InputError, SolveError, require
 from ..health import energy_direction
 from ..measure import Measure
-from ..memory import check_memory
+from ..memory import all_attentions, check_memory
 from ..observables import Observable, scaled_energy
 from ..reduce import Dense, Reduction
 from ..runtime import is_traced
@@ -123,6 +123,7 @@ def prepare(
     if isinstance(method, Layers):
         _check_layer_times(times, method.step)
     reduction = Dense() if reduction is None else reduction
+    reduction = reduction.settle([part.task(x0) for part in all_attentions(model)])
     check_memory(model, x0, reduction, len(times), save, isinstance(method, Stiff))
     plan = Plan(
         model=model,

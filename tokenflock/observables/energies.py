@@ -23,7 +23,6 @@ from ..errors import InputError, require
 from ..kinds import DotProduct, Kernel, Kind, Linear, Sigmoid, Softmax, Unnormalised, Weighted
 from ..masks import Full
 from ..measure import Measure
-from ..reduce import Problem
 from ..terms import Attention, Perceptron, Potential
 from .base import Observable, Snapshot
 from .reading import lab, parts, velocity, weighted_sum
@@ -73,14 +72,11 @@ def _pair_means(
     attention: Attention, kind: Kind, mu: Measure, snapshot: Snapshot
 ) -> Float[Array, "heads n"]:
     """sum_j w_j f(beta s_ij) for the weight f of `kind`, by the run's own reduction."""
-    weights, log_weights = attention.weights.at(snapshot.t), jnp.log(mu.weights)
-    ones = jnp.ones((mu.n, 1))
-
-    def head(queries: Array, keys: Array) -> Array:
-        problem = Problem(kind, Full(), attention.beta, queries, keys, ones, log_weights)
-        return snapshot.reduction(problem)[:, 0]
-
-    return jax.vmap(head)(weights.queries(mu.points), weights.keys(mu.points))
+    ones = jnp.ones((attention.weights.at(snapshot.t).heads, mu.n, 1))
+    sums = attention.sums(
+        snapshot.t, mu.points, mu, ones, snapshot.reduction, kind=kind, mask=Full()
+    )
+    return sums[..., 0]
 
 
 def shifted_partition(attention: Attention, mu: Measure, snapshot: Snapshot) -> Array:

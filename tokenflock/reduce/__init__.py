@@ -2,5 +2,6 @@
 
 from .base import Problem as Problem
 from .base import Reduction as Reduction
+from .base import Task as Task
 from .dense import Dense as Dense
 from .tiled import Tiled as Tiled

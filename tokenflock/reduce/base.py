@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
+from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..kinds import Kind
 from ..masks import Mask
+from ..runtime import is_traced
 
 
 class Problem(eqx.Module):
@@ -27,18 +32,58 @@ class Problem(eqx.Module):
     log_weights: Float[Array, " columns"]
     # Leave v_i out of the sum of row i (not out of its normalisation): see `Fold.absorb`.
     drop_self: bool = eqx.field(static=True, default=False)
+    # Facts that traced arrays cannot show: |k_j| = 1, and row i has the query q_i = k_i.
+    unit_keys: bool = eqx.field(static=True, default=False)
+    own_keys: bool = eqx.field(static=True, default=False)
 
     def keep(self, rows: Int[Array, " r"], columns: Int[Array, " c"]) -> Array:
         """1 where a value counts, 0 where it is the row's own and dropped."""
         if not self.drop_self:
-            return jnp.ones(())
-        return jnp.where(rows[:, None] == columns[None, :], 0.0, 1.0)
+            return jnp.ones((), self.values.dtype)
+        return jnp.where(rows[:, None] == columns[None, :], 0.0, 1.0).astype(self.values.dtype)
 
     def log_mass(self, rows: Int[Array, " r"], columns: Int[Array, " c"]) -> Float[Array, "r c"]:
         """log(w_j m_ij) on a block."""
         weights = jnp.broadcast_to(self.log_weights[columns], (rows.size, columns.size))
         factor = self.mask.log_factor(rows, columns, self.keys.shape[0])
-        return weights if factor is None else weights + factor
+        return weights if factor is None else weights + factor.astype(weights.dtype)
+
+    def task(self) -> Task:
+        """What is known of this problem without looking at traced numbers."""
+        reach = 1.0 if self.own_keys and self.unit_keys else None
+        if reach is None and not is_traced(self.queries, self.keys):
+            reach = float(_largest_norm(self.queries) * _largest_norm(self.keys))
+        return Task(
+            n=self.keys.shape[0],
+            d=self.keys.shape[1],
+            kind=self.kind,
+            mask=self.mask,
+            beta=None if is_traced(self.beta) else float(self.beta),
+            reach=reach,
+            unit_keys=self.unit_keys,
+            precision=self.queries.dtype.name,
+        )
+
+
+def _largest_norm(vectors: Float[Array, "n k"]) -> Array:
+    return jnp.max(jnp.linalg.norm(vectors, axis=-1))
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What is known of sums before any is evaluated: what a reduction may choose by."""
+
+    n: int
+    d: int
+    kind: Kind
+    mask: Mask
+    beta: float | None  # the largest one; None where it is traced
+    reach: float | None  # bound of |q_i| |k_j|; None where nothing is known
+    unit_keys: bool
+    heads: int = 1
+    samples: int = 1
+    precision: str = "float64"
+    platform: str = dataclasses.field(default_factory=jax.default_backend)
 
 
 class Reduction(eqx.Module):
@@ -55,3 +100,15 @@ class Reduction(eqx.Module):
     @abc.abstractmethod
     def peak_bytes(self, n: int, heads: int, samples: int) -> int:
         """Largest temporary array of one evaluation, to refuse what cannot fit."""
+
+    def settle(self, tasks: Sequence[Task]) -> Reduction:
+        """This reduction with the choices made that compiled code cannot make; refuses what it cannot do.
+
+        Called once per solve with every attention of the model, before anything is traced.
+        """
+        return self
+
+
+def machine_epsilon(dtype: np.typing.DTypeLike) -> float:
+    """Spacing of the numbers at 1."""
+    return float(jnp.finfo(dtype).eps)
