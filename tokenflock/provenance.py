@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from importlib import metadata
 from typing import Any
@@ -16,11 +17,13 @@ PACKAGES = ("jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy", "ott-jax", 
 
 def versions() -> dict[str, str]:
     """Versions of everything that computes or stores."""
-    return {
-        "tokenflock": __version__,
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in PACKAGES},
-    }
+    return {"tokenflock": __version__, "python": platform.python_version(), **_installed()}
+
+
+@functools.cache
+def _installed() -> dict[str, str]:
+    """Read once: parsing the metadata of nine packages takes longer than a short solve."""
+    return {name: metadata.version(name) for name in PACKAGES}
 
 
 def provenance() -> dict[str, Any]:

@@ -102,6 +102,9 @@ class Weights(Schedule):
         named = {"Q": self.Q, "K": self.K, "V": self.V, "B": self.B}
         return {name: m for name, m in named.items() if m is not None and m.ndim == 3}
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: m.shape for name, m in self.matrices().items()}
+
     @property
     def heads(self) -> int:
         """Number of heads H."""

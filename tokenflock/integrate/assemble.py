@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -149,18 +150,28 @@ def _drop_unreached(
 
 def _restore_counts(plan: Plan, x0: Measure, arrays: dict[str, Any]) -> dict[str, Any]:
     """Whole numbers and truth values as such again, unless an early end left holes."""
-    kinds: dict[str, Any] = dict.fromkeys(COUNTS, int)
-    for thing in plan.observe:
-        dtype = value_dtype(thing, plan, x0)
-        if not jnp.issubdtype(dtype, jnp.floating):
-            kinds[thing.name] = dtype
+    observed = {thing.name: thing for thing in plan.observe}
+
+    @functools.cache
+    def kind(name: str) -> Any:
+        return int if name in COUNTS else value_dtype(observed[name], plan, x0)
 
     def restore(name: str, value: Any) -> Any:
-        kind = kinds.get(name.removeprefix("final_"))
-        whole = kind is not None and bool(np.all(np.isfinite(value)))
-        return value.astype(kind) if whole else value
+        quantity = name.removeprefix("final_")
+        # Tracing an observable for its type takes milliseconds; most show at a glance that they are
+        # no counts.
+        if (quantity not in COUNTS and quantity not in observed) or not _whole(value):
+            return value
+        floating = jnp.issubdtype(kind(quantity), jnp.floating)
+        return value if floating else value.astype(kind(quantity))
 
     return {name: restore(name, value) for name, value in arrays.items()}
+
+
+def _whole(value: Any) -> bool:
+    """Whether every entry is a finite whole number."""
+    entries = np.asarray(value)
+    return bool(np.all(np.isfinite(entries)) and np.all(entries == np.rint(entries)))
 
 
 def value_dtype(thing: Observable, plan: Plan, x0: Measure) -> Any:
