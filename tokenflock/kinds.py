@@ -81,7 +81,7 @@ class Fold(Kind):
         return self.finish(self.absorb(carry, scores, log_mass, values, beta, keep), beta)
 
 
-def _safe_divide(numerator: Array, denominator: Array) -> Array:
+def safe_divide(numerator: Array, denominator: Array) -> Array:
     """Quotient, and 0 where a token sees nobody."""
     empty = denominator == 0
     return jnp.where(empty, 0.0, numerator / jnp.where(empty, 1.0, denominator))
@@ -158,7 +158,7 @@ class Softmax(Fold):
         )
 
     def finish(self, carry: Carry, beta: Array) -> Array:
-        return _safe_divide(carry[2], carry[1])
+        return safe_divide(carry[2], carry[1])
 
 
 def L2() -> Softmax:
@@ -190,7 +190,7 @@ class Weighted(Fold):
         return (carry[0] + jnp.sum(mass, -1, keepdims=True), carry[1] + (weight * keep) @ values)
 
     def finish(self, carry: Carry, beta: Array) -> Array:
-        return self.speed(beta) * _safe_divide(carry[1], carry[0])
+        return self.speed(beta) * safe_divide(carry[1], carry[0])
 
 
 class Unnormalised(Weighted):
@@ -300,7 +300,7 @@ class Hardmax(Fold):
         )
 
     def finish(self, carry: Carry, beta: Array) -> Array:
-        return _safe_divide(carry[2], carry[1])
+        return safe_divide(carry[2], carry[1])
 
 
 class Sinkhorn(Kind):
@@ -319,14 +319,18 @@ class Sinkhorn(Kind):
         self, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Array:
         from ott.geometry import geometry
+
+        mass = jnp.exp(log_mass[0])
+        plan = self.plan(geometry.Geometry(cost_matrix=-scores, epsilon=1.0), mass)
+        out = (plan.matrix * keep) @ values / mass[:, None]
+        return jnp.where(jnp.asarray(plan.converged), out, jnp.nan)
+
+    def plan(self, geometry: Any, mass: Array) -> Any:
+        """ott-jax's solution for a geometry of costs -s_ij at temperature 1."""
         from ott.problems.linear import linear_problem
         from ott.solvers.linear import sinkhorn
 
-        mass = jnp.exp(log_mass[0])
-        plan = geometry.Geometry(cost_matrix=-scores, epsilon=1.0)
         solver = sinkhorn.Sinkhorn(
             threshold=self.threshold, max_iterations=self.iterations, lse_mode=True
         )
-        solution = solver(linear_problem.LinearProblem(plan, a=mass, b=mass))
-        out = (solution.matrix * keep) @ values / mass[:, None]
-        return jnp.where(jnp.asarray(solution.converged), out, jnp.nan)
+        return solver(linear_problem.LinearProblem(geometry, a=mass, b=mass))

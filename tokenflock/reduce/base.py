@@ -44,9 +44,22 @@ class Problem(eqx.Module):
 
     def log_mass(self, rows: Int[Array, " r"], columns: Int[Array, " c"]) -> Float[Array, "r c"]:
         """log(w_j m_ij) on a block."""
-        weights = jnp.broadcast_to(self.log_weights[columns], (rows.size, columns.size))
+        return self.block_log_mass(rows, columns, self.log_weights[columns])
+
+    def block_log_mass(
+        self, rows: Int[Array, " r"], columns: Int[Array, " c"], log_weights: Float[Array, " c"]
+    ) -> Float[Array, "r c"]:
+        """log(w_j m_ij) on a block whose log w_j are at hand."""
+        weights = jnp.broadcast_to(log_weights, (rows.size, columns.size))
         factor = self.mask.log_factor(rows, columns, self.keys.shape[0])
         return weights if factor is None else weights + factor.astype(weights.dtype)
+
+    def cast(self, dtype: str) -> Problem:
+        """The same problem with its numbers in another precision."""
+        return jax.tree.map(
+            lambda leaf: leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf,
+            self,
+        )
 
     def task(self) -> Task:
         """What is known of this problem without looking at traced numbers."""

@@ -50,9 +50,10 @@ def test_tiles_along_a_trajectory_in_a_batch():
     assert tiled.attributes["numerics"]["reduction"]["class"] == "Tiled"
 
 
-def test_sinkhorn_cannot_be_tiled():
-    tokens = flock.uniform(flock.Sphere(3), 6, seed=0)
-    with pytest.raises(flock.InputError, match="cannot be tiled"):
-        flock.solve(
-            flock.SinkhornSA(1.0), tokens, t1=1.0, rtol=1e-6, atol=1e-8, reduction=flock.Tiled(4)
-        )
+def test_sinkhorn_tiles_its_iterations():
+    tokens = flock.from_array(flock.Sphere(3), POINTS, weights=MASS)
+    model = flock.SinkhornSA(2.0)
+    exact = model.velocity(0.0, State(tokens.points), tokens, flock.Dense()).points
+    tiled = model.velocity(0.0, State(tokens.points), tokens, flock.Tiled(4)).points
+    np.testing.assert_allclose(tiled, exact, atol=1e-8)
+    assert np.max(np.abs(exact)) > 1e-2

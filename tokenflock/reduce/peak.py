@@ -1,0 +1,63 @@
+"""Softmax of tokens on a sphere with themselves, where the largest score of a row is its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..kinds import Carry, Fold, Softmax, safe_divide
+from ..masks import ALiBi, Causal
+from .base import Problem
+
+# From this many columns on, one more in a matrix product costs more than a sum beside it.
+WIDE = 16
+
+
+class KnownPeak(Fold):
+    """out_i = sum_j w_j e^{s_ij - p} v_j / sum_j w_j e^{s_ij - p} with the peak p = s_ii known before.
+
+    For unit tokens s_ij = beta <x_i, x_j> <= beta = s_ii, so no pass over the scores has to find the peak,
+    and numerator and partition function are one matrix product with the values [v_j, 1].
+    """
+
+    softmax: Softmax
+    averages = True
+
+    @staticmethod
+    def of(problem: Problem) -> KnownPeak | None:
+        """The fold, if the problem is of this sort: every row sees itself, by a score nobody exceeds."""
+        kind = problem.kind
+        if not (isinstance(kind, Softmax) and problem.unit_keys and problem.own_keys):
+            return None
+        return KnownPeak(kind) if _sees_itself(problem) else None
+
+    def scores(self, queries: Array, keys: Array, beta: Array) -> Array:
+        return self.softmax.scores(queries, keys, beta)
+
+    def start(self, rows: int, width: int, dtype: Any = float) -> Carry:
+        return jnp.zeros((rows, width + 1), dtype)
+
+    def with_own(self, carry: Carry, masses: Float[Array, " r"]) -> Carry:
+        """Count e^{s_ii - p} w_i = w_i in the partition function of rows whose own value is dropped."""
+        return carry.at[:, -1].add(masses)
+
+    def absorb(
+        self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
+    ) -> Carry:
+        peak = beta if self.softmax.bilinear else jnp.zeros_like(beta)
+        kernel = jnp.exp(scores + (log_mass - peak)) * keep
+        if values.shape[-1] >= WIDE:
+            partition = jnp.sum(kernel, axis=-1, keepdims=True)
+            return carry + jnp.concatenate([kernel @ values, partition], axis=-1)
+        ones = jnp.ones((values.shape[0], 1), values.dtype)
+        return carry + kernel @ jnp.concatenate([values, ones], axis=-1)
+
+    def finish(self, carry: Carry, beta: Array) -> Array:
+        return safe_divide(carry[:, :-1], carry[:, -1:])
+
+
+def _sees_itself(problem: Problem) -> bool:
+    mask = problem.mask
+    return mask.self_term if isinstance(mask, (Causal, ALiBi)) else not mask.needs_order

@@ -1,0 +1,69 @@
+"""Doubly stochastic attention without its matrix: Sinkhorn's iterations over blocks of tokens."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..errors import require
+from ..kinds import Sinkhorn
+from .base import Problem
+
+
+def doubly_stochastic(problem: Problem, kind: Sinkhorn, block: int) -> Float[Array, "n m"]:
+    """out_i = (1/w_i) sum_j e^{s_ij + f_i + g_j} v_j with the potentials f, g of ott-jax."""
+    require(not problem.mask.needs_order, "Sinkhorn attention has no causal form: use mask=Full()")
+    queries, mass = problem.beta * problem.queries, jnp.exp(problem.log_weights)
+    plan = kind.plan(_blocked_cloud()(queries, problem.keys, block), mass)
+    columns = jnp.arange(problem.keys.shape[0])
+
+    def row(query: Array, potential: Array, position: Array) -> Array:
+        weights = jnp.exp(problem.keys @ query + potential + plan.g)
+        if problem.drop_self:
+            weights = jnp.where(columns == position, 0.0, weights)
+        return weights @ problem.values
+
+    out = jax.lax.map(lambda one: row(*one), (queries, plan.f, columns), batch_size=block)
+    return jnp.where(jnp.asarray(plan.converged), out / mass[:, None], jnp.nan)
+
+
+@functools.cache
+def _blocked_cloud() -> Any:
+    """A geometry of ott-jax with cost -<q, k> that makes `block` rows of scores at a time.
+
+    ott-jax 0.6 has its own (`batch_size`), which calls a function that JAX 0.10 no longer has.
+    """
+    from ott.geometry import costs, pointcloud
+
+    @jax.tree_util.register_pytree_node_class
+    class BlockedCloud(pointcloud.PointCloud):
+        def __init__(self, x: Array, y: Array, block: int):
+            super().__init__(x, y, cost_fn=costs.NegDotProduct(), epsilon=1.0)
+            self.block = block
+
+        def apply_lse_kernel(
+            self, f: Array, g: Array, eps: float, vec: Array | None = None, axis: int = 0
+        ) -> tuple[Array, Array]:
+            ours, others = (self.x, self.y) if axis == 1 else (self.y, self.x)
+            mine, theirs = (f, g) if axis == 1 else (g, f)
+            finite = jnp.where(jnp.isfinite(mine), mine, 0.0)
+
+            def row(one: tuple[Array, Array]) -> tuple[Array, Array]:
+                exponent = (others @ one[0] + theirs + one[1]) / eps
+                return jax.scipy.special.logsumexp(exponent, b=vec, return_sign=True)
+
+            logs, signs = jax.lax.map(row, (ours, mine), batch_size=self.block)
+            return eps * logs - finite, signs
+
+        def tree_flatten(self) -> tuple[Any, Any]:
+            return (self.x, self.y), self.block
+
+        @classmethod
+        def tree_unflatten(cls, aux_data: int, children: Any) -> BlockedCloud:
+            return cls(*children, aux_data)
+
+    return BlockedCloud
