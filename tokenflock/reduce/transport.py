@@ -41,12 +41,12 @@ def _blocked_cloud() -> Any:
 
     @jax.tree_util.register_pytree_node_class
     class BlockedCloud(pointcloud.PointCloud):
-        def __init__(self, x: Array, y: Array, block: int):
+        def __init__(self, x: Any, y: Any, block: int):
             super().__init__(x, y, cost_fn=costs.NegDotProduct(), epsilon=1.0)
             self.block = block
 
         def apply_lse_kernel(
-            self, f: Array, g: Array, eps: float, vec: Array | None = None, axis: int = 0
+            self, f: Array, g: Array, eps: Any, vec: Array | None = None, axis: int = 0
         ) -> tuple[Array, Array]:
             ours, others = (self.x, self.y) if axis == 1 else (self.y, self.x)
             mine, theirs = (f, g) if axis == 1 else (g, f)
@@ -63,7 +63,7 @@ def _blocked_cloud() -> Any:
             return (self.x, self.y), self.block
 
         @classmethod
-        def tree_unflatten(cls, aux_data: int, children: Any) -> BlockedCloud:
-            return cls(*children, aux_data)
+        def tree_unflatten(cls, aux_data: int, children: Any) -> Any:
+            return cls(children[0], children[1], aux_data)
 
     return BlockedCloud
