@@ -32,7 +32,8 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/startup.py
+	$(BIN)/tokenflock bench --scale $(SCALE) --out benchmarks/results
+	$(BIN)/python docs/build_benchmarks.py
 
 docs: $(STAMP)
 	$(BIN)/python docs/build.py

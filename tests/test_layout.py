@@ -22,8 +22,8 @@ LAYERS = [
     {"models", "health", "observables", "describe", "provenance", "memory"},
     {"trajectory"},
     {"integrate"},
-    {"store", "plot"},
-    {"lab", "claims", "gallery"},
+    {"store", "plot", "ensembles"},
+    {"lab", "claims", "gallery", "bench"},
     {"cli"},
     {"__main__"},
 ]

@@ -1,4 +1,4 @@
-"""The command line: `tokenflock run | check | figure | list | doctor`; commands import what they need."""
+"""The command line: `tokenflock run`, `check`, `figure`, `bench`, `list`, `doctor` and more."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from .bench import bench
 from .check import check
 from .doctor import doctor
 from .errors import INTERRUPTED, in_a_sentence
@@ -23,7 +24,14 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = {"run": run, "check": check, "figure": figure, "list": list_things, "doctor": doctor}
+COMMANDS = {
+    "run": run,
+    "check": check,
+    "figure": figure,
+    "bench": bench,
+    "list": list_things,
+    "doctor": doctor,
+}
 for name, command in COMMANDS.items():
     app.command(name)(in_a_sentence(command))
 
