@@ -102,7 +102,8 @@ def _ends(x0: Measure, segment: Segment) -> dict[str, Any]:
 def _restore(value: Any, shape: tuple[int, ...], lead: int, x0: Measure) -> Any:
     """Undo the flattening of several sample axes."""
     flat = lead - len(x0.batch_shape) + min(len(x0.batch_shape), 1)
-    return value.reshape((*shape, *value.shape[flat:]))
+    restored = (*shape, *value.shape[flat:])
+    return value if value.shape == restored else value.reshape(restored)
 
 
 def _trim(arrays: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.ndarray]:
