@@ -59,7 +59,7 @@ def _container_bytes() -> float:
 
 def _device_bytes() -> float:
     """Memory of an accelerator; a CPU reports none."""
-    return float((jax.devices()[0].memory_stats() or {}).get("bytes_limit", float("inf")))
+    return float((jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", float("inf")))
 
 
 def require_bytes(size: float, what: str, advice: str) -> None:
