@@ -100,6 +100,7 @@ from .observables import strong_centre_mask as strong_centre_mask
 from .observables import strong_centres as strong_centres
 from .observables import w2 as w2
 from .reduce import Dense as Dense
+from .reduce import Sharded as Sharded
 from .reduce import Tiled as Tiled
 from .space import Euclidean as Euclidean
 from .space import Sphere as Sphere
