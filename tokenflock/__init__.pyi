@@ -3,6 +3,7 @@ from .claims import check as check
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Lab as Lab
 from .dynamics import Rescaled as Rescaled
+from .ensembles import ensemble as ensemble
 from .errors import InputError as InputError
 from .errors import SolveError as SolveError
 from .errors import StoreError as StoreError
@@ -100,6 +101,7 @@ from .observables import strong_centre_mask as strong_centre_mask
 from .observables import strong_centres as strong_centres
 from .observables import w2 as w2
 from .reduce import Dense as Dense
+from .reduce import GpuKernel as GpuKernel
 from .reduce import Sharded as Sharded
 from .reduce import Tiled as Tiled
 from .space import Euclidean as Euclidean

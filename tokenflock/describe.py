@@ -31,6 +31,7 @@ HOMES = [
     "measure",
     "observables.base",
     "reduce.dense",
+    "reduce.kernel",
     "reduce.sharded",
     "reduce.tiled",
     "integrate.clocks",

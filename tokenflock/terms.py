@@ -124,8 +124,17 @@ class Attention(Term):
 
         The rescaled frame compares e^{tV} z and carries z. `drop_self` leaves V y_i out of row i.
         """
-        values = self.weights.at(t).values(carriers)
-        return jnp.sum(self.sums(t, x, mu, values, reduction, drop_self=drop_self), axis=0)
+        weights = self.weights.at(t)
+        sums = self.sums(
+            t,
+            x,
+            mu,
+            weights.values(carriers),
+            reduction,
+            drop_self=drop_self,
+            tokens_as_values=carriers is mu.points and weights.V is None,
+        )
+        return jnp.sum(sums, axis=0)
 
     def sums(
         self,
@@ -137,6 +146,7 @@ class Attention(Term):
         kind: Kind | None = None,
         mask: Mask | None = None,
         drop_self: bool = False,
+        tokens_as_values: bool = False,
     ) -> Float[Array, "heads m v"]:
         """The sums over tokens of every head, with any values and, if given, another kind or mask."""
         sphere = isinstance(mu.space, Sphere)
@@ -157,6 +167,7 @@ class Attention(Term):
                 drop_self,
                 unit_keys=sphere and weights.K is None,
                 own_keys=x is mu.points and weights.compares_tokens(),
+                own_values=tokens_as_values and weights.K is None,
             )
             return reduction(problem)
 

@@ -4,5 +4,6 @@ from .base import Problem as Problem
 from .base import Reduction as Reduction
 from .base import Task as Task
 from .dense import Dense as Dense
+from .kernel import GpuKernel as GpuKernel
 from .sharded import Sharded as Sharded
 from .tiled import Tiled as Tiled

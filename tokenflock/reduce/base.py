@@ -32,9 +32,10 @@ class Problem(eqx.Module):
     log_weights: Float[Array, " columns"]
     # Leave v_i out of the sum of row i (not out of its normalisation): see `Fold.absorb`.
     drop_self: bool = eqx.field(static=True, default=False)
-    # Facts that traced arrays cannot show: |k_j| = 1, and row i has the query q_i = k_i.
+    # Facts that traced arrays cannot show: |k_j| = 1; row i has the query q_i = k_i; v_j = k_j.
     unit_keys: bool = eqx.field(static=True, default=False)
     own_keys: bool = eqx.field(static=True, default=False)
+    own_values: bool = eqx.field(static=True, default=False)
 
     def keep(self, rows: Int[Array, " r"], columns: Int[Array, " c"]) -> Array:
         """1 where a value counts, 0 where it is the row's own and dropped."""

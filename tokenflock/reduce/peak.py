@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..kinds import Carry, Fold, Softmax, safe_divide
-from ..masks import ALiBi, Causal
+from ..masks import ALiBi, Causal, Mask
 from .base import Problem
 
 # From this many columns on, one more in a matrix product costs more than a sum beside it.
@@ -31,7 +31,7 @@ class KnownPeak(Fold):
         kind = problem.kind
         if not (isinstance(kind, Softmax) and problem.unit_keys and problem.own_keys):
             return None
-        return KnownPeak(kind) if _sees_itself(problem) else None
+        return KnownPeak(kind) if sees_itself(problem.mask) else None
 
     def scores(self, queries: Array, keys: Array, beta: Array) -> Array:
         return self.softmax.scores(queries, keys, beta)
@@ -58,6 +58,6 @@ class KnownPeak(Fold):
         return safe_divide(carry[:, :-1], carry[:, -1:])
 
 
-def _sees_itself(problem: Problem) -> bool:
-    mask = problem.mask
+def sees_itself(mask: Mask) -> bool:
+    """Whether a row counts its own column."""
     return mask.self_term if isinstance(mask, (Causal, ALiBi)) else not mask.needs_order

@@ -209,8 +209,9 @@ def _gather(reduction: Sharded, problem: Problem, mesh: Mesh) -> Array:
         turned = (jnp.roll(array, -first, axis=0) for array in _vectors(local)[1:])
         mask = local.mask if isinstance(local.mask, Full) else Turned(local.mask, first, n)
         local = _with_vectors(local, local.queries, *turned)
-        # Not `own_keys`: there are more keys than rows, and behind a mask a row may not see its own.
-        return reduction.inner(dataclasses.replace(local, mask=mask, own_keys=False))
+        # Behind a turned mask a row may not see its own column, and own_keys would promise it.
+        own = local.own_keys and isinstance(mask, Full)
+        return reduction.inner(dataclasses.replace(local, mask=mask, own_keys=own))
 
     return _on_each(part, _padded(problem, share * mesh.size, max(rows, n)), mesh, keys=WHOLE)
 

@@ -97,7 +97,9 @@ class Rows(eqx.Module):
     def of(problem: Problem, size: int) -> Rows:
         """Blocks of `size` rows."""
         queries = _blocks(problem.queries, size)
-        own = _blocks(jnp.exp(problem.log_weights), size) if problem.own_keys else None
+        own = None
+        if problem.own_keys:
+            own = _blocks(jnp.exp(problem.log_weights[: problem.queries.shape[0]]), size)
         return Rows(queries, _positions(queries.shape[0], size), own)
 
 

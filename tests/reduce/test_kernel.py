@@ -1,0 +1,130 @@
+"""The GPU kernel, interpreted on this machine, against Dense in float64."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock.kinds import L2, Softmax, Unnormalised
+from tokenflock.masks import ALiBi, Causal, Full
+from tokenflock.reduce import Dense, GpuKernel, Problem
+
+KERNEL = GpuKernel(interpret=True)
+RNG = np.random.default_rng(4)
+# Not a multiple of any tile, so that every program has rows and columns that do not exist.
+N = 150
+
+
+def unit(n, d, spread=1.0):
+    x = RNG.normal(size=(n, d)) * np.linspace(0.4, 2.0, d) * spread + 0.3
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def problem(d, beta, kind=None, mask=None, drop=False, own=True, x=None, weights=None):
+    x = jnp.asarray(unit(N, d) if x is None else x)
+    mass = RNG.uniform(0.2, 2.0, len(x)) if weights is None else weights
+    mass = jnp.log(jnp.asarray(mass / mass.sum()))
+    kind, mask = kind or Softmax(), mask or Full()
+    if own:
+        return Problem(kind, mask, jnp.asarray(beta), x, x, x, mass, drop, True, True, True)
+    queries = x @ jnp.asarray(RNG.normal(size=(d, d))) / np.sqrt(d)
+    values = x @ jnp.asarray(RNG.normal(size=(d, d + 1)))
+    return Problem(kind, mask, jnp.asarray(beta), queries, x, values, mass, drop, True)
+
+
+def error(task):
+    exact = np.asarray(Dense()(task))
+    found = np.asarray(KERNEL(task))
+    scale = np.max(np.abs(exact), axis=1, keepdims=True) + np.max(np.abs(task.values)) * 1e-3
+    return np.max(np.abs(found - exact) / scale)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.1, 1.0, 9.0, 100.0])
+@pytest.mark.parametrize("d", [2, 3, 24])
+def test_self_attention(d, beta):
+    task = problem(d, beta)
+    assert error(task) < KERNEL.settle([task.task()]).error_bound(N)
+    assert error(task) < 3e-6 * max(1.0, beta / 9)
+
+
+@pytest.mark.parametrize("d", [3, 24])
+@pytest.mark.parametrize(
+    ("mask", "drop"),
+    list(itertools.product([Full(), Causal(), Causal(self_term=False), ALiBi(3.0)], [False, True])),
+)
+def test_masks_and_dropped_own_values(d, mask, drop):
+    assert error(problem(d, 4.0, mask=mask, drop=drop)) < 3e-6
+    assert error(problem(d, 4.0, mask=mask, drop=drop, own=False)) < 5e-6
+
+
+@pytest.mark.parametrize("kind", [L2(), Unnormalised(), Unnormalised("kinetic")], ids=str)
+@pytest.mark.parametrize("own", [True, False])
+def test_other_exponential_kinds(kind, own):
+    assert error(problem(3, 2.0, kind, own=own)) < 5e-6
+    assert error(problem(40, 2.0, kind, own=own)) < 5e-6
+
+
+@pytest.mark.parametrize("d", [3, 24])
+def test_clusters_and_lonely_tokens(d):
+    tight = unit(1, d) + 1e-5 * RNG.normal(size=(N - 1, d))
+    x = np.concatenate([tight, -unit(1, d)])
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    assert error(problem(d, 30.0, x=x)) < 1e-5
+
+
+def test_a_row_far_from_every_key_keeps_its_digits():
+    """A fixed shift by |q| would underflow: e^-200 is not a float32."""
+    x = flock.cap(flock.Sphere(3), 40, seed=1, radius=0.2).points
+    mass = jnp.log(jnp.full(40, 1 / 40))
+    far = Problem(Softmax(), Full(), jnp.asarray(100.0), -x[:5], x, x, mass, unit_keys=True)
+    assert error(far) < 2e-5
+
+
+def test_derivatives_and_batches():
+    task = problem(3, 4.0)
+    direction = RNG.normal(size=(N, 3))
+
+    def loss(points, reduction):
+        other = Problem(
+            task.kind, task.mask, task.beta, points, points, points, task.log_weights, False, True, True, True
+        )  # fmt: skip
+        return jnp.sum(reduction(other) * direction)
+
+    exact = jax.grad(loss)(task.keys, Dense())
+    found = jax.grad(loss)(task.keys, KERNEL)
+    np.testing.assert_allclose(found, exact, atol=2e-5 * np.max(np.abs(exact)))
+    stack = jnp.stack([task.keys, task.keys[::-1]])
+    pair = jax.vmap(lambda points: loss(points, KERNEL))(stack)
+    one = [loss(points, Dense()) for points in stack]
+    np.testing.assert_allclose(pair, one, rtol=1e-5)
+
+
+def test_along_a_trajectory():
+    tokens = flock.uniform(flock.Sphere(3), 70, seed=5)
+    options = {"t1": 2.0, "dt": 0.25}
+    exact = flock.solve(flock.SA(4.0), tokens, **options)
+    found = flock.solve(flock.SA(4.0), tokens, reduction=KERNEL, **options)
+    np.testing.assert_allclose(found.final.points, exact.final.points, atol=3e-6)
+    assert found.health["reduction_error_bound"] > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("task", "sentence"),
+    [
+        (lambda: flock.HardmaxFlow(), "GpuKernel sums exponentials"),
+        (lambda: flock.Kinetic(2.0), "does not know"),
+    ],
+)
+def test_refusals(task, sentence):
+    tokens = flock.uniform(flock.Sphere(3), 6, seed=0)
+    with pytest.raises(flock.InputError, match=sentence):
+        flock.solve(task(), tokens, t1=1.0, dt=0.5, reduction=KERNEL)
+
+
+def test_without_a_gpu_it_says_so():
+    tokens = flock.uniform(flock.Sphere(3), 6, seed=0)
+    with pytest.raises(flock.InputError, match="NVIDIA GPU"):
+        flock.solve(flock.SA(1.0), tokens, t1=1.0, dt=0.5, reduction=GpuKernel())
