@@ -109,7 +109,9 @@ def test_a_peer_that_is_not_installed_is_named_as_missing(monkeypatch):
     assert row["bars"][0] == {"says": "at least 1.8 x torch SDPA", "measured": None, "met": None}
 
 
-@pytest.mark.parametrize("name", ["spectral-circle", "spectral-sphere"])
+@pytest.mark.parametrize(
+    "name", ["spectral-circle", pytest.param("spectral-sphere", marks=pytest.mark.slow)]
+)
 def test_spectral_is_held_to_its_bound_and_its_growth_is_fitted(name):
     *rows, growth = tiny(name)
     for row in rows:

@@ -22,7 +22,7 @@ PROMISED = {3: (1.8, 10.0), 64: (1.0, None)}
         "dimensions": (3, 64),
         "beta": 9.0,
         "keops_rows": {3: 8192, 64: 1024},
-        "repeats": 9,
+        "repeats": 15,
         "budget": 14.0,
     },
     full={"keops_rows": {3: 8192, 64: 8192}, "repeats": 25, "budget": 120.0},

@@ -78,6 +78,8 @@ def _row(job: Job, d: int) -> Row:
         missing=field.missing,
         spread=samples[OURS].spread,
     )
+    # The largest standard error that a mean of `batch` fractions can have.
+    row.bar_error(0.5 / job.batch**0.5, "statistic within Monte-Carlo error")
     return row.bar_below(PROMISED) if d == 2 else row
 
 
@@ -88,15 +90,16 @@ def _error(panels: Mapping[str, np.ndarray]) -> float | None:
 
 
 def ours_panel(betas: np.ndarray, x0: np.ndarray, steps: int, step: float) -> Contestant:
-    """tokenflock's ensemble: on a GPU one launch for all systems, betas and layers."""
-    from .. import SA, Layers, Sphere, ensemble, from_array
+    """`flock.ensemble`: on a GPU the whole time loop of all systems in one launch."""
+    from .. import SA, Layers, Sphere, from_array
+    from ..ensembles import ensemble
 
-    tokens = from_array(Sphere(x0.shape[-1]), x0)
+    model, tokens = SA(betas), from_array(Sphere(x0.shape[-1]), x0)
+    method = Layers(step)
 
-    def panel() -> Any:
-        layers = Layers(step)
-        run = ensemble(SA(betas), tokens, steps * step, every=step, method=layers, delta=DELTA)
-        return run["pair_fraction"].values
+    def panel() -> np.ndarray:
+        found = ensemble(model, tokens, steps * step, every=step, method=method, delta=DELTA)
+        return found["pair_fraction"].values
 
     return panel
 

@@ -192,7 +192,9 @@ def _table(row: dict[str, Any]) -> Any:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for _ in range(3):
+        table.add_column(no_wrap=True)
     for name, value, times, error in table_rows(row):
         table.add_row(*(Text(cell) for cell in (f"  {name}", value, times, error)))
     return table
