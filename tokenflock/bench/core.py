@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ..errors import InputError, require
 from .machine import describe_machine, has_gpu, versions
-from .timing import Contestant, Samples, race
+from .timing import Contestant, Name, Samples, race
 
 Settings = Mapping[str, Any]
 Scale = Literal["quick", "full"]
@@ -136,7 +136,7 @@ class Job:
         """Repeat the last report: a place where whoever listens may end the benchmark."""
         self._report(*self._last)
 
-    def race(self, contestants: Mapping[str, Contestant]) -> dict[str, Samples]:
+    def race(self, contestants: Mapping[Name, Contestant]) -> dict[Name, Samples]:
         """Time contestants in turn, with this job's `repeats` and `budget`."""
         return race(contestants, self.repeats, self.budget, before=self.pulse)
 

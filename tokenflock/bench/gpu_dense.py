@@ -15,7 +15,7 @@ SDPA = "torch SDPA float32"
 # Rows of a tile of torch's matrix: 2 GB of scores at n = 131072.
 TORCH_ROWS = 4096
 XLA_ROWS = 256
-# Head dimensions that the fused bfloat16 kernels take are multiples of this.
+# Head dimensions that the fused kernels take are multiples of this.
 HEAD_MULTIPLE = 8
 
 
@@ -112,14 +112,14 @@ class OnDevice:
 
 
 def torch_sdpa(x: np.ndarray, beta: float, dtype: str, backend: str | None = None) -> Contestant:
-    """scaled_dot_product_attention; bfloat16 by one named fused kernel, on padded heads."""
+    """scaled_dot_product_attention on padded heads; bfloat16 by one named fused kernel."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import pad, scaled_dot_product_attention
 
     d = x.shape[1]
-    width = 0 if dtype == "float32" else -d % HEAD_MULTIPLE
-    tokens = pad(torch.from_numpy(x).to(torch_device()), (0, width))[None, None]
+    # Without this torch would fall back to the n x n matrix in float32, and refuse bfloat16.
+    tokens = pad(torch.from_numpy(x).to(torch_device()), (0, -d % HEAD_MULTIPLE))[None, None]
     tokens = tokens.to(getattr(torch, dtype))
 
     def attend() -> Any:

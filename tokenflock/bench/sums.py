@@ -42,6 +42,7 @@ def attention_problem(x: np.ndarray, beta: float, mask: Mask | None = None) -> P
         log_weights=jnp.full(len(x), -np.log(len(x)), tokens.dtype),
         unit_keys=True,
         own_keys=True,
+        own_values=True,
     )
 
 

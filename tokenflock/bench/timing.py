@@ -6,7 +6,9 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
+Name = TypeVar("Name")
 Contestant = Callable[[], object]
 
 
@@ -28,12 +30,12 @@ class Samples:
 
 
 def race(
-    contestants: Mapping[str, Contestant],
+    contestants: Mapping[Name, Contestant],
     repeats: int,
     budget: float,
     clock: Callable[[], float] = time.perf_counter,
     before: Callable[[], None] = lambda: None,
-) -> dict[str, Samples]:
+) -> dict[Name, Samples]:
     """Run every contestant once per round, another one first in each round, and keep its times.
 
     A contestant that has used up its share of `budget` seconds sits out the rounds that follow; each
@@ -41,7 +43,7 @@ def race(
     `before` is called before each.
     """
     names = list(contestants)
-    taken: dict[str, list[float]] = {name: [] for name in names}
+    taken: dict[Name, list[float]] = {name: [] for name in names}
     share = budget / max(len(names), 1)
     for turn in range(repeats):
         first = turn % len(names) if names else 0
