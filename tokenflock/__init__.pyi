@@ -103,6 +103,7 @@ from .observables import w2 as w2
 from .reduce import Dense as Dense
 from .reduce import GpuKernel as GpuKernel
 from .reduce import Sharded as Sharded
+from .reduce import Spectral as Spectral
 from .reduce import Tiled as Tiled
 from .space import Euclidean as Euclidean
 from .space import Sphere as Sphere

@@ -33,6 +33,7 @@ HOMES = [
     "reduce.dense",
     "reduce.kernel",
     "reduce.sharded",
+    "reduce.spectral",
     "reduce.tiled",
     "integrate.clocks",
     "integrate.methods",

@@ -6,4 +6,5 @@ from .base import Task as Task
 from .dense import Dense as Dense
 from .kernel import GpuKernel as GpuKernel
 from .sharded import Sharded as Sharded
+from .spectral import Spectral as Spectral
 from .tiled import Tiled as Tiled
