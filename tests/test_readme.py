@@ -15,7 +15,7 @@ def blocks(name, language):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.S)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/model.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/model.md", "docs/reductions.md"])
 def test_python_examples_run_in_order(name, capsys):
     found = blocks(name, "python")
     assert len(found) >= (4 if name == "README.md" else 2)
@@ -47,6 +47,13 @@ def test_console_examples_run(tmp_path, monkeypatch):
 
 
 def test_links_point_at_files():
-    for name in ("README.md", "docs/model.md", "docs/notation.md", "docs/gallery.md"):
+    for name in (
+        "README.md",
+        "docs/model.md",
+        "docs/notation.md",
+        "docs/gallery.md",
+        "docs/reductions.md",
+        "docs/many_devices.md",
+    ):
         for target in re.findall(r"\]\(([\w./-]+)\)", (ROOT / name).read_text()):
             assert (ROOT / name).parent.joinpath(target).exists(), target

@@ -100,6 +100,7 @@ from .observables import speed as speed
 from .observables import strong_centre_mask as strong_centre_mask
 from .observables import strong_centres as strong_centres
 from .observables import w2 as w2
+from .reduce import Auto as Auto
 from .reduce import Dense as Dense
 from .reduce import GpuKernel as GpuKernel
 from .reduce import Sharded as Sharded

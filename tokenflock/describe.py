@@ -30,6 +30,7 @@ HOMES = [
     "space",
     "measure",
     "observables.base",
+    "reduce.auto",
     "reduce.dense",
     "reduce.kernel",
     "reduce.sharded",

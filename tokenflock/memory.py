@@ -89,7 +89,7 @@ def check_memory(
             reduction.peak_bytes(x0.n, heads, samples),
             f"the sums over n={x0.n} tokens ({samples} samples, {heads} heads) with "
             f"{type(reduction).__name__}",
-            "use reduction=Tiled() (in a spec: reduction = 'tiled')"
+            "use reduction=Auto() or Tiled() (in a spec: reduction = 'auto' or 'tiled')"
             if dense
             else "use fewer samples",
         )

@@ -15,7 +15,7 @@ from ..errors import InputError, require
 from ..integrate import Layers, LogTime, Merge, Save, Stiff, Stop, at_clusters, at_diameter
 from ..kinds import Convention, Interaction
 from ..observables import Observable, make
-from ..reduce import Dense, Reduction, Tiled
+from ..reduce import Auto, Dense, GpuKernel, Reduction, Sharded, Spectral, Tiled
 from ..runtime import ArrayLike
 from .slots import (
     MaskSpec,
@@ -91,7 +91,9 @@ def build_model(spec: Any, d: int) -> Dynamics:
 class SolveSpec(Strict):
     """How the equation is integrated.
 
-    Without `method`, a `step` means layers, a `dt` fixed steps, and neither adaptive steps.
+    Without `method`, a `step` means layers, a `dt` fixed steps, and neither adaptive steps. `reduction`
+    is how sums over tokens are evaluated: `tol` belongs to spectral and auto, `tile` and `precision` to
+    tiled and sharded.
     """
 
     t1: float = Field(gt=0)
@@ -104,8 +106,10 @@ class SolveSpec(Strict):
     max_steps: int = Field(default=100_000, ge=1, le=1_000_000_000)
     merge_radius: float | None = Field(default=None, gt=0)
     log_clock: float | None = Field(default=None, gt=0)
-    reduction: Literal["dense", "tiled"] = "dense"
-    tile: int = Field(default=256, ge=1, le=65_536)
+    reduction: Literal["dense", "tiled", "spectral", "kernel", "sharded", "auto"] = "dense"
+    tile: int | None = Field(default=None, ge=1, le=65_536)
+    tol: float | None = Field(default=None, gt=0, lt=1)
+    precision: Literal["float32", "float64"] | None = None
 
     @model_validator(mode="after")
     def _resolve_method(self) -> SolveSpec:
@@ -154,7 +158,27 @@ class SolveSpec(Strict):
 
     def build_reduction(self) -> Reduction:
         """The reduction."""
-        return Dense() if self.reduction == "dense" else Tiled(self.tile)
+        self._check_reduction()
+        tiled = Tiled(self.tile, self.precision)
+        if self.reduction == "auto":
+            return Auto() if self.tol is None else Auto(self.tol)
+        if self.reduction == "spectral":
+            assert self.tol is not None
+            return Spectral(self.tol)
+        chosen = {"tiled": tiled, "sharded": Sharded(tiled), "kernel": GpuKernel()}
+        return chosen.get(self.reduction, Dense())
+
+    def _check_reduction(self) -> None:
+        """What belongs to another reduction would otherwise be ignored in silence."""
+        for key, owners in (("tol", ("spectral", "auto")), ("precision", ("tiled", "sharded"))):
+            require(
+                getattr(self, key) is None or self.reduction in owners,
+                f"{key} belongs to reduction = {' or '.join(map(repr, owners))}, not {self.reduction!r}",
+            )
+        require(
+            self.tol is not None or self.reduction != "spectral",
+            "reduction = 'spectral' needs a tol, for example tol = 1e-10",
+        )
 
 
 class LogTimes(Strict):

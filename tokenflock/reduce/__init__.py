@@ -1,5 +1,6 @@
 """How sums over tokens are evaluated: the same numbers at another cost, each with its error bound."""
 
+from .auto import Auto as Auto
 from .base import Problem as Problem
 from .base import Reduction as Reduction
 from .base import Task as Task

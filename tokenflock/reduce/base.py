@@ -99,6 +99,10 @@ class Task:
     precision: str = "float64"
     platform: str = dataclasses.field(default_factory=jax.default_backend)
 
+    def largest_score(self) -> float | None:
+        """Bound of beta <q_i, k_j>, where it is known."""
+        return None if self.beta is None or self.reach is None else self.beta * self.reach
+
 
 class Reduction(eqx.Module):
     """Evaluates a `Problem`."""
@@ -121,6 +125,13 @@ class Reduction(eqx.Module):
         Called once per solve with every attention of the model, before anything is traced.
         """
         return self
+
+
+def largest_score(tasks: Sequence[Task]) -> float | None:
+    """Bound of beta <q, k> over all tasks; None where one is unknown."""
+    scores = [task.largest_score() for task in tasks]
+    known = [score for score in scores if score is not None]
+    return max(known) if known and len(known) == len(scores) else None
 
 
 def machine_epsilon(dtype: np.typing.DTypeLike) -> float:

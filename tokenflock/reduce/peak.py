@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -39,15 +40,25 @@ class KnownPeak(Fold):
     def start(self, rows: int, width: int, dtype: Any = float) -> Carry:
         return jnp.zeros((rows, width + 1), dtype)
 
-    def with_own(self, carry: Carry, masses: Float[Array, " r"]) -> Carry:
-        """Count e^{s_ii - p} w_i = w_i in the partition function of rows whose own value is dropped."""
-        return carry.at[:, -1].add(masses)
+    def own_weights(self, problem: Problem) -> Float[Array, " rows"]:
+        """w_i e^{s_ii - p}: the mass, but written out, so that derivatives off the sphere are right too."""
+        count = problem.queries.shape[0]
+        single = jax.vmap(lambda q, k: self.scores(q[None], k[None], problem.beta)[0, 0])
+        scores = single(problem.queries, problem.keys[:count])
+        return jnp.exp(problem.log_weights[:count] + scores - self.peak(problem.beta))
+
+    def with_own(self, carry: Carry, weights: Float[Array, " r"]) -> Carry:
+        """Count their own weight in the partition function of rows whose own value is dropped."""
+        return carry.at[:, -1].add(weights)
+
+    def peak(self, beta: Array) -> Array:
+        """s_ii of a unit token."""
+        return beta if self.softmax.bilinear else jnp.zeros_like(beta)
 
     def absorb(
         self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Carry:
-        peak = beta if self.softmax.bilinear else jnp.zeros_like(beta)
-        kernel = jnp.exp(scores + (log_mass - peak)) * keep
+        kernel = jnp.exp(scores + (log_mass - self.peak(beta))) * keep
         if values.shape[-1] >= WIDE:
             partition = jnp.sum(kernel, axis=-1, keepdims=True)
             return carry + jnp.concatenate([kernel @ values, partition], axis=-1)

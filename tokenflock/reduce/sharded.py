@@ -18,7 +18,7 @@ from ..errors import InputError, require
 from ..kinds import Carry, Fold, Kind
 from ..masks import Full, Mask
 from .base import Problem, Reduction, Task, machine_epsilon
-from .tiled import COLUMNS, ROWS, Tiled
+from .tiled import Tiled
 
 AXIS = "tokens"
 SPLIT, WHOLE = PartitionSpec(AXIS), PartitionSpec()
@@ -97,8 +97,7 @@ class Sharded(Reduction):
 
     def sides(self) -> tuple[int, int]:
         """Rows and columns of a block of scores in the ring."""
-        tile = getattr(self.inner, "tile", None)
-        return (ROWS, COLUMNS) if tile is None else (tile, tile)
+        return (self.inner if isinstance(self.inner, Tiled) else Tiled()).sides()
 
 
 def _require_fold(kind: Kind) -> None:

@@ -7,6 +7,7 @@ O(n) there too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -16,25 +17,35 @@ from jaxtyping import Array, Float, Int
 
 from ..errors import InputError, require
 from ..kinds import Carry, Fold, Sinkhorn
-from .base import Problem, Reduction, machine_epsilon
+from .base import Problem, Reduction, Task, largest_score, machine_epsilon
 from .peak import KnownPeak
 from .transport import doubly_stochastic
 
 # Entries of a tile on a CPU: large enough to keep two cores busy through each operation, small enough
 # for the last-level cache (measured at n = 8192, d = 3 and 64, float32 and float64: benchmarks, dense-cpu).
-ROWS, COLUMNS = 512, 4096
+ROWS, COLUMNS = 1024, 2048
+# A GPU wants far larger ones to be busy at all (H200, n = 65536: twice the speed of 512 x 4096).
+GPU_ROWS, GPU_COLUMNS = 1024, 65_536
 Precision = Literal["float32", "float64"]
 
 
 class Tiled(Reduction):
     """Exact up to the order of summation; memory O(n) and time O(n^2), masked tiles left out.
 
-    `tile` makes square tiles of that side; by default they are 512 x 4096. `precision="float32"` sums in
-    single precision whatever the tokens are stored in: about twice as fast, with errors near 1e-6.
+    `tile` makes square tiles of that side; by default they are 1024 x 2048 on a CPU.
+    `precision="float32"` sums in single precision whatever the tokens are stored in: about twice as
+    fast, with an error near 1e-6 that `error_bound` states.
     """
 
     tile: int | None = eqx.field(static=True, default=None)
     precision: Precision | None = eqx.field(static=True, default=None)
+    # The largest score, once known: what rounding in single precision is measured against.
+    steepness: float | None = eqx.field(static=True, default=None)
+
+    def settle(self, tasks: Sequence[Task]) -> Tiled:
+        if self.precision != "float32":
+            return self
+        return Tiled(self.tile, self.precision, largest_score(tasks))
 
     def __check_init__(self) -> None:
         require(
@@ -64,42 +75,52 @@ class Tiled(Reduction):
         blocks = Columns.of(problem, columns)
         count = problem.queries.shape[0]
         body = jax.checkpoint(lambda one: _row_block(problem, fold, blocks, one))
-        out = jax.lax.map(body, Rows.of(problem, rows))
+        out = jax.lax.map(body, Rows.of(problem, fold, rows))
         return out.reshape(-1, problem.values.shape[-1])[:count]
 
     def _sides(self, problem: Problem) -> tuple[int, int]:
         """Rows and columns of a tile, no larger than the problem."""
-        rows, columns = (ROWS, COLUMNS) if self.tile is None else (self.tile, self.tile)
+        rows, columns = self.sides()
         return min(rows, problem.queries.shape[0]), min(columns, problem.keys.shape[0])
 
+    def sides(self) -> tuple[int, int]:
+        """Rows and columns of a full tile."""
+        if self.tile is not None:
+            return self.tile, self.tile
+        on_cpu = jax.default_backend() == "cpu"
+        return (ROWS, COLUMNS) if on_cpu else (GPU_ROWS, GPU_COLUMNS)
+
     def error_bound(self, problem_size: int) -> float:
-        # Only the order of summation differs from Dense, and the precision if it was lowered.
-        epsilon = machine_epsilon(self.precision or float)
-        if self.precision == "float32":
-            # Tiles are summed pairwise inside and one after another outside; scores are rounded too.
-            return epsilon * (16.0 + problem_size / COLUMNS)
-        return epsilon * problem_size
+        if self.precision != "float32":
+            # Only the order of summation differs from Dense.
+            return machine_epsilon(float) * problem_size
+        # Scores carry roundings of their size; the sum of a tile wanders like the root of its length
+        # (four deviations), and tiles are added one after another.
+        side = self.sides()[1]
+        steepness = 10.0 if self.steepness is None else self.steepness
+        wandering = 4 * min(side, problem_size) ** 0.5 + problem_size / side
+        return machine_epsilon(jnp.float32) / 2 * (4 * steepness + wandering)
 
     def peak_bytes(self, n: int, heads: int, samples: int) -> int:
-        rows, columns = (ROWS, COLUMNS) if self.tile is None else (self.tile, self.tile)
+        rows, columns = self.sides()
         tile = 3 * min(rows, n) * min(columns, n)
         return 8 * heads * samples * (tile + 2 * n * 16)
 
 
 class Rows(eqx.Module):
-    """The rows of a problem cut into blocks; masses are there where rows are tokens."""
+    """The rows of a problem cut into blocks, with their own weights where a fold needs them beforehand."""
 
     queries: Float[Array, "*blocks r k"]
     positions: Int[Array, "*blocks r"]
-    masses: Float[Array, "*blocks r"] | None
+    own: Float[Array, "*blocks r"] | None
 
     @staticmethod
-    def of(problem: Problem, size: int) -> Rows:
+    def of(problem: Problem, fold: Fold, size: int) -> Rows:
         """Blocks of `size` rows."""
         queries = _blocks(problem.queries, size)
         own = None
-        if problem.own_keys:
-            own = _blocks(jnp.exp(problem.log_weights[: problem.queries.shape[0]]), size)
+        if isinstance(fold, KnownPeak) and problem.drop_self:
+            own = _blocks(fold.own_weights(problem), size)
         return Rows(queries, _positions(queries.shape[0], size), own)
 
 
@@ -141,8 +162,8 @@ def _row_block(problem: Problem, fold: Fold, columns: Columns, rows: Rows) -> Fl
         return jax.lax.cond(ahead, lambda c, b: c, absorb, carry, block), None
 
     carry = fold.start(rows.queries.shape[0], problem.values.shape[-1], problem.values.dtype)
-    if isinstance(fold, KnownPeak) and problem.drop_self and rows.masses is not None:
-        carry = fold.with_own(carry, rows.masses)
+    if isinstance(fold, KnownPeak) and rows.own is not None:
+        carry = fold.with_own(carry, rows.own)
     carry, _ = jax.lax.scan(visit, carry, columns)
     return fold.finish(carry, problem.beta)
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from ...errors import require
 from ...kinds import DotProduct, Kind, Softmax, Unnormalised, safe_divide
 from ...masks import ALiBi, Causal, Full
-from ..base import Problem, Reduction, Task, machine_epsilon
+from ..base import Problem, Reduction, Task, largest_score, machine_epsilon
 from ..peak import KnownPeak, sees_itself
 from ..tiled import Tiled
 from . import narrow, wide
@@ -46,8 +46,7 @@ class GpuKernel(Reduction):
     def settle(self, tasks: Sequence[Task]) -> GpuKernel:
         for task in tasks:
             refuse(task, self.interpret)
-        known = [t.beta * t.reach for t in tasks if t.beta is not None and t.reach is not None]
-        return GpuKernel(self.interpret, max(known) if len(known) == len(tasks) and known else None)
+        return GpuKernel(self.interpret, largest_score(tasks))
 
     def error_bound(self, problem_size: int) -> float:
         # A score beta <q, k> carries d + 2 roundings of its size, a chunk 64 of a partial sum; ex2 and
