@@ -63,8 +63,9 @@ def test_masks_and_dropped_own_values(d, mask, drop):
 @pytest.mark.parametrize("kind", [L2(), Unnormalised(), Unnormalised("kinetic")], ids=str)
 @pytest.mark.parametrize("own", [True, False])
 def test_other_exponential_kinds(kind, own):
-    assert error(problem(3, 2.0, kind, own=own)) < 5e-6
-    assert error(problem(40, 2.0, kind, own=own)) < 5e-6
+    # Without a partition function weights of long queries exceed one, and float16 ends at 65504.
+    for d, beta in ((3, 8.0), (40, 2.0)):
+        assert error(problem(d, beta, kind, own=own)) < 5e-6 * max(1.0, beta / 4)
 
 
 @pytest.mark.parametrize("d", [3, 24])

@@ -167,7 +167,8 @@ class _Exponents(eqx.Module):
         numerator, partition = sums[:, :-1], sums[:, -1:]
         if isinstance(problem.kind, Unnormalised):
             mass = jnp.sum(jnp.exp(problem.log_weights - self.largest_mass))
-            return problem.kind.speed(problem.beta) * numerator / mass
+            scale = 1.0 if self.peaks is None else jnp.exp2(self.peaks)[:, None]
+            return problem.kind.speed(problem.beta) * scale * numerator / mass
         if problem.drop_self and sees_itself(problem.mask):
             rows = self.queries.shape[0]
             own = jnp.sum(self.queries * problem.keys[:rows], axis=-1) + self.bias[:rows]
@@ -205,7 +206,10 @@ def _wide(problem: Problem, form: _Exponents, facts: dict) -> Array:
 
 
 def _seeks_peak(problem: Problem) -> bool:
-    return isinstance(problem.kind, Softmax) and KnownPeak.of(problem) is None
+    """Whether exponents could rise above zero, or stay far below it in a whole row."""
+    if isinstance(problem.kind, Unnormalised):
+        return not (problem.own_keys and problem.unit_keys)
+    return KnownPeak.of(problem) is None
 
 
 def _rough_peaks(problem: Problem, form: _Exponents) -> Float[Array, " rows"]:

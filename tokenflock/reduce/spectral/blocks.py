@@ -11,6 +11,10 @@ from jaxtyping import Array, Bool, Float
 
 from ..base import Problem
 
+# Features that stay in the cache of a core are read once per channel: twice as fast there as the product
+# of two matrices, which is twice as fast beyond (52 and 625 features of 512 tokens, 3 and 4 channels).
+IN_CACHE = 2**16
+
 
 class Tokens(NamedTuple):
     """Keys of length exactly 1, values, and masses of which the largest is 1: blocks of them, or one."""
@@ -52,6 +56,22 @@ class Rows(NamedTuple):
             same if problem.drop_self else None,
             None if good is None else cut(good, size, fill=False),
         )
+
+
+def sums_of_features(
+    features: Float[Array, "f c"], channels: Float[Array, "m c"]
+) -> Float[Array, "f m"]:
+    """sum_j f_j u_j for every feature and channel."""
+    if features.size <= IN_CACHE:
+        return jnp.stack([features @ channel for channel in channels], axis=1)
+    return features @ channels.T
+
+
+def at_features(held: Float[Array, "f m"], features: Float[Array, "f c"]) -> Float[Array, "m c"]:
+    """sum_f M_f f_i for every channel and row."""
+    if features.size <= IN_CACHE:
+        return jnp.stack([column @ features for column in held.T])
+    return held.T @ features
 
 
 class Compensated(NamedTuple):

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from ...masks import ALiBi
 from ..base import Problem
-from .blocks import Compensated, Rows, Tokens, as_rows
+from .blocks import Compensated, Rows, Tokens, as_rows, at_features, sums_of_features
 from .plan import Plan, chunk_size
 from .rows import coefficients, finish, pair_weights, row_features, weighted_moments
 
@@ -47,11 +47,11 @@ def causal_rows(
         tokens, rows = block
         before, features = held.value, plan.basis.features(tokens.keys)
         at_rows, scale = row_features(problem, plan, shared, rows.queries, features)
-        far = weighted_moments(before, shared, plan).T @ at_rows * decay.to_start
+        far = at_features(weighted_moments(before, shared, plan), at_rows) * decay.to_start
         near, mass = _near_sums(problem, decay, tokens, rows.queries, scale.reference)
         # The first feature of every basis is 1, so that the moments hold the masses themselves.
         mass = mass + before[0, -1] * decay.to_start
-        part = features @ (tokens.channels() * decay.to_end).T
+        part = sums_of_features(features, tokens.channels() * decay.to_end)
         after = held.times(decay.across).plus(part)
         return after, finish(problem, plan, shared, scale, far + near, mass, rows.good)
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..base import Problem
-from .blocks import Compensated, Rows, Tokens, as_rows
+from .blocks import Compensated, Rows, Tokens, as_rows, at_features, sums_of_features
 from .plan import Plan
 from .rows import (
     Scale,
@@ -42,7 +42,7 @@ def full_rows(
     @jax.checkpoint
     def block_rows(rows: Rows) -> tuple[Array, Array]:
         features, scale = row_features(problem, plan, shared, rows.queries)
-        return close(rows, scale, held.T @ features)
+        return close(rows, scale, at_features(held, features))
 
     def transformed_rows(rows: Rows, total: Array) -> tuple[Array, Array]:
         return close(rows, shared_scale(problem, plan, shared, rows.queries), total)
@@ -66,7 +66,7 @@ def moments(tokens: Tokens, plan: Plan) -> Float[Array, "f m"]:
 
     @jax.checkpoint
     def block_moments(block: Tokens) -> Array:
-        return plan.basis.features(block.keys) @ block.channels().T
+        return sums_of_features(plan.basis.features(block.keys), block.channels())
 
     def add(held: Compensated, block: Tokens) -> tuple[Compensated, None]:
         return held.plus(block_moments(block)), None

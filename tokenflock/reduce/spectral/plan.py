@@ -127,8 +127,9 @@ def transform_error(basis: Basis, precision: float) -> float:
 
 
 def block_size(n: int) -> int:
-    """Tokens whose features are held at once."""
-    return min(BLOCK if jax.default_backend() == "cpu" else LONG_BLOCK, n)
+    """Tokens whose features are held at once: a divisor of n near the best size spares a padded copy."""
+    best = min(BLOCK if jax.default_backend() == "cpu" else LONG_BLOCK, n)
+    return next((size for size in range(best, best // 2, -1) if n % size == 0), best)
 
 
 def chunk_size(n: int) -> int:
