@@ -25,7 +25,7 @@ def has_gpu() -> bool:
     """Whether JAX sees an NVIDIA GPU."""
     import jax
 
-    return jax.default_backend() == "gpu"
+    return jax.default_backend() in ("gpu", "cuda")
 
 
 def cores() -> int:

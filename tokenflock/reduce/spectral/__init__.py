@@ -113,7 +113,7 @@ class Spectral(Reduction):
     def peak_bytes(self, n: int, heads: int, samples: int) -> int:
         terms = LARGEST_COUNT if self.terms is None else self.terms
         # Tokens, their blocks and sums; one block of features with its copies.
-        return 8 * heads * samples * (4 * n * 16 + 3 * terms * block_size(n))
+        return 8 * heads * samples * (4 * n * 16 + 3 * terms * block_size(n, terms))
 
 
 @eqx.filter_jit

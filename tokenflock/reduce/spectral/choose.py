@@ -31,8 +31,8 @@ Evaluation = Literal["auto", "recurrence", "finufft"]
 LARGEST_DEGREE = {2: 4096, 3: 128}
 LARGEST_COUNT = 4096
 # From here on transforms beat recurrences on the circle (2 cores, tol 1e-10, softmax of 2 values: equal
-# near degree 40 for n = 10^4 to 10^6, three times faster at degree 76; slower at n = 10^3 up to 200).
-TRANSFORM_DEGREE, TRANSFORM_COUNT = 48, 10_000
+# between degrees 48 and 64 for n = 10^4 to 10^6, six times faster at 200; slower at n = 10^3 up to 200).
+TRANSFORM_DEGREE, TRANSFORM_COUNT = 56, 10_000
 SETTLE = (
     "solve() settles it before tracing; elsewhere call reduction.settle([attention.task(tokens)]) "
     "first, or give degree and reach, or use reduction=Tiled()"

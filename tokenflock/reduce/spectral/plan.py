@@ -18,8 +18,10 @@ from .sphere import SphericalHarmonics
 Basis = Fourier | SphericalHarmonics | Products
 
 # Tokens whose features are held at once. On a CPU they then stay in the cache (measured at n = 10^6 on
-# two cores: 200 to 1000 differ by noise, 50000 costs twice as much); an accelerator wants long arrays.
-BLOCK, LONG_BLOCK = 512, 8192
+# two cores: 512 for the circle's 50 features, 256 from 128 features on, for the 600 of S^2 512 again,
+# where the product of matrices takes over; see `blocks`); an accelerator wants long arrays.
+BLOCK, SHORT_BLOCK, LONG_BLOCK = 512, 256, 8192
+SHORT_FOR = range(129, 513)
 # Chunks inside which an ordered sum is dense (measured at n = 10^5: 64 is best on the circle and on S^2).
 CHUNK, LONG_CHUNK = 64, 1024
 # Rounding inside FINUFFT keeps it from more.
@@ -105,7 +107,7 @@ def make_plan(
         tol=tol,
         error=error_bound(basis, span, n, problem.mask) + extra,
         rounding=rounding(basis, n, problem.mask) + extra,
-        block=block_size(n),
+        block=block_size(n, basis.size),
         bounded=not isinstance(problem.kind, Linear),
         transform=precision,
     )
@@ -126,9 +128,10 @@ def transform_error(basis: Basis, precision: float) -> float:
     return 2.0 * (2.0 * basis.degree + 1.0) ** 0.5 * precision
 
 
-def block_size(n: int) -> int:
+def block_size(n: int, features: int) -> int:
     """Tokens whose features are held at once: a divisor of n near the best size spares a padded copy."""
-    best = min(BLOCK if jax.default_backend() == "cpu" else LONG_BLOCK, n)
+    best = SHORT_BLOCK if features in SHORT_FOR else BLOCK
+    best = min(best if jax.default_backend() == "cpu" else LONG_BLOCK, n)
     return next((size for size in range(best, best // 2, -1) if n % size == 0), best)
 
 
@@ -152,7 +155,7 @@ def rounding(basis: Basis, n: int, mask: Mask) -> float:
     """
     unit = machine_epsilon(wide_dtype()) / 2.0
     decays = n / chunk_size(n) if isinstance(mask, ALiBi) else 0.0
-    return unit * (block_size(n) + decays + basis.size + 8 * (basis.degree + 8))
+    return unit * (block_size(n, basis.size) + decays + basis.size + 8 * (basis.degree + 8))
 
 
 def amplification(basis: Basis, span: float) -> float:
