@@ -17,11 +17,12 @@ from .sphere import SphericalHarmonics
 
 Basis = Fourier | SphericalHarmonics | Products
 
-# Tokens whose features are held at once. On a CPU they then stay in the cache (measured at n = 10^6 on
-# two cores: 512 for the circle's 50 features, 256 from 128 features on, for the 600 of S^2 512 again,
-# where the product of matrices takes over; see `blocks`); an accelerator wants long arrays.
+# Tokens whose features are held at once. On a CPU they then stay in the caches (measured on two cores:
+# 512 for the circle's 50 features, 256 for 150 to 400, 512 again for the 600 of S^2, where the product of
+# matrices takes over, 100 to 200 for its 4000 at beta = 100); an accelerator wants long arrays.
 BLOCK, SHORT_BLOCK, LONG_BLOCK = 512, 256, 8192
 SHORT_FOR = range(129, 513)
+HELD_AT_ONCE = 2**19
 # Chunks inside which an ordered sum is dense (measured at n = 10^5: 64 is best on the circle and on S^2).
 CHUNK, LONG_CHUNK = 64, 1024
 # Rounding inside FINUFFT keeps it from more.
@@ -130,7 +131,7 @@ def transform_error(basis: Basis, precision: float) -> float:
 
 def block_size(n: int, features: int) -> int:
     """Tokens whose features are held at once: a divisor of n near the best size spares a padded copy."""
-    best = SHORT_BLOCK if features in SHORT_FOR else BLOCK
+    best = SHORT_BLOCK if features in SHORT_FOR else min(BLOCK, max(64, HELD_AT_ONCE // features))
     best = min(best if jax.default_backend() == "cpu" else LONG_BLOCK, n)
     return next((size for size in range(best, best // 2, -1) if n % size == 0), best)
 
