@@ -33,13 +33,13 @@ def agree(exact, fused, tolerance):
     assert float(exact.order_parameter[:, -1].std()) > 1e-3
 
 
-@pytest.mark.parametrize("d", [2, 3, 20])
+@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow), 20])
 def test_layers(d):
     options = {"method": flock.Layers(0.1), "every": 0.5, "delta": 0.05}
     agree(*both(flock.SA(BETAS), start(d), 2.0, **options), 2e-5)
 
 
-@pytest.mark.parametrize("d", [2, 20])
+@pytest.mark.parametrize("d", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_adaptive_flow(d):
     options = {"rtol": 1e-4, "atol": 1e-5, "every": 1.0, "delta": 0.05}
     exact, fused = both(flock.SA(BETAS), start(d), 2.0, **options)
