@@ -8,37 +8,41 @@ import tokenflock as flock
 from tokenflock.reduce import Problem
 from tokenflock.reduce.spectral.fallback import series_rows
 
-RNG = np.random.default_rng(7)
 N = 90
 SOFTMAX, FULL = flock.Softmax(), flock.Full()
 BETAS = (0.0, 0.1, 1.0, 9.0, 100.0)
+
+
+def rng(seed=7):
+    """The same numbers in every test, whatever ran before it."""
+    return np.random.default_rng(seed)
 
 
 def on_sphere(points):
     return points / np.linalg.norm(points, axis=-1, keepdims=True)
 
 
-def pulled(d, n=N, pull=0.7):
+def pulled(d, n=N, pull=0.7, seed=0):
     """Spread over the sphere, denser on one side."""
-    return on_sphere(RNG.normal(size=(n, d)) + pull * np.eye(d)[0])
+    return on_sphere(rng(seed).normal(size=(n, d)) + pull * np.eye(d)[0])
 
 
 def clustered(d, n=N):
     """A Dirac to seven digits."""
-    return on_sphere(np.ones(d) + 1e-7 * RNG.normal(size=(n, d)))
+    return on_sphere(np.ones(d) + 1e-7 * rng().normal(size=(n, d)))
 
 
 def lonely(d, n=N):
     """Two tight clusters on one side, and one token far from both."""
     centres = np.where(np.arange(n)[:, None] % 3 == 0, np.eye(d)[0], np.eye(d)[1])
-    points = on_sphere(centres + 0.02 * RNG.normal(size=(n, d)))
+    points = on_sphere(centres + 0.02 * rng().normal(size=(n, d)))
     points[n // 2] = on_sphere(-np.eye(d)[0] - 0.6 * np.eye(d)[1])
     return points
 
 
 def make(points, kind=SOFTMAX, mask=FULL, beta=9.0, queries=None, drop=False, seed=3, m=3):
     """A problem with random values and masses; queries are the tokens unless given."""
-    rng = np.random.default_rng(seed)
+    draw = rng(seed)
     n = len(points)
     return Problem(
         kind,
@@ -46,8 +50,8 @@ def make(points, kind=SOFTMAX, mask=FULL, beta=9.0, queries=None, drop=False, se
         jnp.asarray(beta),
         jnp.asarray(points if queries is None else queries),
         jnp.asarray(points),
-        jnp.asarray(rng.uniform(-1.0, 1.0, (n, m))),
-        jnp.asarray(np.log(rng.uniform(0.2, 2.0, n))),
+        jnp.asarray(draw.uniform(-1.0, 1.0, (n, m))),
+        jnp.asarray(np.log(draw.uniform(0.2, 2.0, n))),
         drop_self=drop,
         unit_keys=True,
         own_keys=queries is None,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from spectral_problems import RNG, SOFTMAX, N, bad_rows, error, lonely, make, on_sphere, pulled
+from spectral_problems import SOFTMAX, N, bad_rows, error, lonely, make, on_sphere, pulled, rng
 
 import tokenflock as flock
 from tokenflock.reduce.spectral import plan
@@ -52,7 +52,7 @@ def test_kinds_without_a_partition(kind):
 
 @pytest.mark.slow
 def test_general_queries_and_the_trap():
-    tokens = on_sphere(np.eye(2)[0] + 0.05 * RNG.normal(size=(MANY, 2)))
+    tokens = on_sphere(np.eye(2)[0] + 0.05 * rng().normal(size=(MANY, 2)))
     queries = pulled(2, MANY, pull=3.0)
     queries[-5:] = -np.eye(2)[0]
     problem = make(tokens, mask=flock.Causal(), beta=30.0, queries=1.1 * queries)

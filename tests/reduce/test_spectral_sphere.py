@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from spectral_problems import (
     BETAS,
-    RNG,
     N,
     bad_rows,
     clustered,
@@ -18,6 +17,7 @@ from spectral_problems import (
     make,
     on_sphere,
     pulled,
+    rng,
 )
 
 import tokenflock as flock
@@ -29,7 +29,7 @@ def poles(d):
     """Tokens at and near both poles of the harmonics, where angles mean nothing."""
     points = pulled(d)
     points[:10], points[10:15] = np.eye(3)[2], -np.eye(3)[2]
-    points[15:20] = on_sphere(np.eye(3)[2] + 1e-9 * RNG.normal(size=(5, 3)))
+    points[15:20] = on_sphere(np.eye(3)[2] + 1e-9 * rng().normal(size=(5, 3)))
     return points
 
 
@@ -63,8 +63,8 @@ def test_large_beta(count):
 @pytest.mark.slow
 def test_general_queries_and_the_trap():
     """Long and short queries, some opposite to all tokens."""
-    tokens = on_sphere(np.eye(3)[0] + 0.1 * RNG.normal(size=(N, 3)))
-    queries = pulled(3, pull=3.0) * RNG.uniform(0.3, 1.0, (N, 1))
+    tokens = on_sphere(np.eye(3)[0] + 0.1 * rng().normal(size=(N, 3)))
+    queries = pulled(3, pull=3.0) * rng().uniform(0.3, 1.0, (N, 1))
     queries[:4] = -np.eye(3)[0]
     problem = make(tokens, beta=4.0, queries=queries)
     assert set(bad_rows(problem, TOL)) >= set(range(4))
@@ -99,7 +99,7 @@ def test_derivatives():
 
 @pytest.mark.slow
 def test_a_trajectory_with_heads_weighted_tokens_and_its_energy():
-    tokens = flock.from_array(flock.Sphere(3), pulled(3), weights=RNG.uniform(0.2, 2.0, N))
+    tokens = flock.from_array(flock.Sphere(3), pulled(3), weights=rng().uniform(0.2, 2.0, N))
     weights = flock.Weights.gaussian(d=3, heads=2, seed=1)
     model = flock.Dynamics(None, flock.Attention(weights, beta=1.0))
     save = flock.Save(every=0.5, observe=[flock.energy])

@@ -51,7 +51,8 @@ class Spectral(Reduction):
     there, and choose tol below the solver's atol.
 
     `degree` and `reach` (bound of |q|) are chosen by `settle`, which `solve` calls; give them where beta
-    or the weights are not known in advance. Derivatives are those along the sphere, in reverse mode.
+    or the weights are not known in advance. Derivatives are those along the sphere, in reverse mode
+    (`method=Stiff()` and `energy_rate` need forward mode: use Tiled).
     `evaluate="finufft"` sums over the circle by non-uniform fast Fourier transforms (the extra
     `tokenflock[spectral]`); "auto" does so on a CPU where that is faster.
     """

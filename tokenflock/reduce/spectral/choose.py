@@ -22,14 +22,14 @@ from .plan import (
     series_dimension,
     wide_dtype,
 )
-from .products import Products
+from .products import Products, count
 from .transforms import available
 
 Evaluation = Literal["auto", "recurrence", "finufft"]
 
 # Degrees beyond which features cost more than the sums they replace, or than anyone waits to compile.
 LARGEST_DEGREE = {2: 4096, 3: 128}
-LARGEST_COUNT = 4096
+LARGEST_COUNT, FEW = 4096, 64
 # From here on transforms beat recurrences on the circle (2 cores, tol 1e-10, softmax of 2 values: equal
 # between degrees 48 and 64 for n = 10^4 to 10^6, six times faster at 200; slower at n = 10^3 up to 200).
 TRANSFORM_DEGREE, TRANSFORM_COUNT = 56, 10_000
@@ -55,7 +55,7 @@ def choose(tasks: Sequence[Task], tol: float, degree: int | None, reach: float |
     # A linear kind is its own polynomial: exact for any beta and any queries.
     open_ended = [task for task in tasks if not isinstance(task.kind, Linear)]
     if not open_ended:
-        return Choice(1, 1.0, 0.0, tasks[0].d + 1)
+        return _linear_choice(tasks, reach)
     reach = max(_reach(task, reach) for task in open_ended)
     span = max(_argument(task, reach, degree is not None) for task in open_ended)
     if degree is None:
@@ -68,6 +68,16 @@ def choose(tasks: Sequence[Task], tol: float, degree: int | None, reach: float |
         refuse_many_products(basis, task.n)
         _refuse_too_precise(task, tol, basis, span)
     return Choice(degree, reach, span, max(basis.size for basis in bases))
+
+
+def _linear_choice(tasks: Sequence[Task], reach: float | None) -> Choice:
+    """Degree 2 where it is cheap: the energy of a linear kind is a square."""
+    first = tasks[0]
+    known = [task.reach for task in tasks if task.reach is not None]
+    square = count(first.d, 2) <= _affordable(first.n)
+    return Choice(
+        2 if square else 1, max([1.0, *known]) if reach is None else reach, 0.0, first.d + 1
+    )
 
 
 def _basis(task: Task, degree: int) -> Basis:
@@ -177,7 +187,8 @@ def _degree(task: Task, reach: float, tol: float) -> int:
             f"the series of {type(kind).__name__} at beta={task.beta:g} decays too slowly: more than "
             f"{series.LONGEST_COMPUTED[dimension]} terms for tol={tol:g}; use reduction=Tiled()"
         )
-    return degree
+    # The energy of a kind sums its primitive, which has one degree more.
+    return degree + 1
 
 
 def _span_of(degree: int, dimension: int, tol: float, asked: float) -> float:
@@ -206,11 +217,16 @@ def refuse_many_products(basis: Basis, n: int) -> None:
     if not isinstance(basis, Products) or basis.degree == 1:
         return
     require(
-        basis.size <= min(LARGEST_COUNT, n / 4),
+        basis.size <= _affordable(n),
         f"Spectral needs {basis.size} terms here, the products of at most {basis.degree} of d={basis.d} "
-        f"coordinates; it takes up to {LARGEST_COUNT} and n/4={n / 4:g}: lower beta, raise tol, or use "
+        f"coordinates; for n={n} tokens it takes up to {_affordable(n)}: lower beta, raise tol, or use "
         "reduction=Tiled()",
     )
+
+
+def _affordable(n: int) -> int:
+    """Products that cost less than the sum itself: n/4 of them, or a few in any case."""
+    return max(FEW, min(LARGEST_COUNT, n // 4))
 
 
 def _refuse_too_precise(task: Task, tol: float, basis: Basis, span: float) -> None:
