@@ -54,8 +54,7 @@ def test_small_beta():
     assert np.all(differences(BETAS[:3], TOL) < TOL)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [4, 5])
+@pytest.mark.parametrize("count", [4, pytest.param(5, marks=pytest.mark.slow)])
 def test_large_beta(count):
     assert np.all(differences(BETAS[:count], TOL) < TOL)
 
