@@ -53,10 +53,14 @@ def kernel_rows():
     """One row per case of the kernel."""
     masks = [Full(), Causal(), Causal(self_term=False), ALiBi(3.0)]
     cases = [(Softmax(), mask, drop) for mask, drop in itertools.product(masks, [False, True])]
-    cases += [(L2(), Full(), False), (Unnormalised(), Full(), True)]
+    cases += [(L2(), Full(), False), (L2(), ALiBi(3.0), True), (Unnormalised(), Full(), True)]
     for d, own, (kind, mask, drop) in itertools.product([3, 64], [True, False], cases):
-        name = f"{type(kind).__name__} {type(mask).__name__} d={d} own={own} drop={drop}"
+        label = "L2" if kind == L2() else type(kind).__name__
+        name = f"{label} {type(mask).__name__} d={d} own={own} drop={drop}"
         yield name, error(problem(d, 4.0, kind, mask, drop, own)), LIMIT
+    for d, kind, mask in itertools.product([3, 64], [Softmax(), L2()], [Causal(), ALiBi(3.0)]):
+        name = f"{'L2' if kind == L2() else 'SA'} {type(mask).__name__} d={d} beta=100"
+        yield name, error(problem(d, 100.0, kind, mask, False, True)), 1e-4
     for d, beta in itertools.product([2, 8, 16, 32, 128, 256], [0.0, 1.0, 9.0, 100.0]):
         task = problem(d, beta, Softmax(), Full(), False, True)
         yield f"SA d={d} beta={beta:g}", error(task), max(LIMIT, 1e-6 * beta)

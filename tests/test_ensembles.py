@@ -59,6 +59,21 @@ def test_other_models(model):
     agree(*both(model(BETAS), start(3), 0.4, **options), 2e-5)
 
 
+@pytest.mark.parametrize("d", [2, 20])
+def test_a_flow_that_gets_nowhere_is_lost_and_says_so(d):
+    """Far too few steps for the tolerance: later saves are NaN, and the loop ends."""
+    options = {"rtol": 1e-6, "atol": 1e-7, "every": 1.0, "engine": "fused", "interpret": True}
+    run = flock.ensemble(flock.SA([4.0]), start(d, n=3, samples=1), 2.0, max_steps=3, **options)
+    assert np.isfinite(run.order_parameter[0, 0])
+    assert np.all(np.isnan(run.order_parameter[0, 1:]))
+
+
+def test_the_general_engine_takes_fine_tolerances():
+    options = {"rtol": 1e-8, "atol": 1e-9, "every": 1.0, "interpret": True}
+    run = flock.ensemble(flock.SA([1.0]), start(2, n=3, samples=1), 1.0, **options)
+    assert run.attrs["engine"] == "solve"
+
+
 def test_refusals():
     x0, layers = start(3), flock.Layers(0.1)
     for model, options, sentence in (
@@ -69,6 +84,12 @@ def test_refusals():
         (flock.SA(1.0), {"engine": "fused"}, "needs an NVIDIA GPU"),
         (flock.SA(1.0), {"engine": "fast"}, "auto, fused or solve"),
         (flock.SA(1.0), {"delta": 1e-9}, "float32 cannot tell"),
+        (flock.SA(1.0), {"method": None, "rtol": 1e-4, "atol": -1e-4}, "must be positive"),
+        (
+            flock.SA(1.0),
+            {"method": None, "rtol": 1e-8, "atol": 1e-8, "engine": "fused", "interpret": True},
+            "at least 1e-06",
+        ),
     ):
         with pytest.raises(flock.InputError, match=sentence):
             flock.ensemble(model, x0, 1.0, **{"every": 0.5, "method": layers, **options})

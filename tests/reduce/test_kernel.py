@@ -69,6 +69,14 @@ def test_masks_and_dropped_own_values(d, mask, drop):
     assert error(problem(d, 4.0, mask=mask, drop=drop, own=False)) < 5e-6
 
 
+@pytest.mark.parametrize("mask", [Causal(), ALiBi(2.0)])
+@pytest.mark.parametrize("kind", [Softmax(), L2()], ids=["softmax", "L2"])
+def test_masks_at_every_beta(kind, mask):
+    """At beta = 100 a peak that is off by beta leaves nothing of a row."""
+    for beta in (0.0, 1.0, 100.0):
+        assert error(problem(3, beta, kind, mask), COMPILED) < 3e-6 * max(1.0, beta / 9)
+
+
 @pytest.mark.parametrize("kind", [L2(), Unnormalised(), Unnormalised("kinetic")], ids=str)
 @pytest.mark.parametrize("own", [True, False])
 def test_other_exponential_kinds(kind, own):

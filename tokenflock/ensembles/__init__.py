@@ -34,6 +34,8 @@ Engine = Literal["auto", "fused", "solve"]
 # Above this dimension coordinates no longer fit a lane's registers and tensor cores win.
 WIDEST_LANE = 8
 MOST_TOKENS, MOST_DIMENSIONS = 128, 256
+# The finest tolerance that means something in float32.
+FINEST = 1e-6
 STATISTICS = ("pair_fraction", "order_parameter")
 
 
@@ -48,6 +50,7 @@ def ensemble(
     atol: float | None = None,
     delta: float = 1e-3,
     engine: Engine = "auto",
+    max_steps: int = 100_000,
     interpret: bool = False,
 ) -> xr.Dataset:
     """Mean and standard error over samples of what a phase diagram shows, for every beta and save time.
@@ -59,13 +62,14 @@ def ensemble(
     `method=Layers(step)` is the discrete network; rtol and atol follow the flow (Bogacki-Shampine 3(2),
     at most float32's accuracy). The `fused` engine runs the whole time loop of all systems in one GPU
     launch in float32, for n <= 128 and d <= 256; `solve` is the general engine in float64; `auto` takes
-    the first on a GPU and the second elsewhere, and the attribute `engine` says which it was.
+    the first on a GPU and the second elsewhere, and the attribute `engine` says which it was. A fused
+    flow that cannot reach the next save within `max_steps` gives NaN from there on.
     """
-    plan = _plan(model, x0, t1, every, method, rtol, atol, delta, interpret)
+    plan = _plan(model, x0, t1, every, method, rtol, atol, delta, max_steps, interpret)
     attention = model.terms
     assert isinstance(attention, Attention)
     betas = jnp.atleast_1d(attention.beta)
-    chosen = _choose(engine, x0, interpret)
+    chosen = _choose(engine, x0, plan)
     if chosen == "fused":
         means, errors = _fused(plan, x0, betas)
     else:
@@ -73,22 +77,30 @@ def ensemble(
     return _dataset(plan, x0, np.asarray(betas), means, errors, chosen)
 
 
-def _choose(engine: Engine, x0: Measure, interpret: bool) -> str:
+def _choose(engine: Engine, x0: Measure, plan: Plan) -> str:
+    """The engine to use, or the reason why it cannot be the one asked for."""
     require(engine in ("auto", "fused", "solve"), f"engine is auto, fused or solve, got {engine!r}")
-    on_gpu = jax.default_backend() in ("gpu", "cuda")
-    fits = x0.n <= MOST_TOKENS and x0.d <= MOST_DIMENSIONS
+    here = plan.interpret or jax.default_backend() in ("gpu", "cuda")
+    small = x0.n <= MOST_TOKENS and x0.d <= MOST_DIMENSIONS
+    coarse = plan.rtol is None or plan.rtol >= FINEST
     if engine == "auto":
-        return "fused" if on_gpu and fits else "solve"
-    if engine == "fused":
-        require(
-            on_gpu or interpret,
-            "the fused engine needs an NVIDIA GPU; use engine='solve', or interpret=True for a test",
-        )
-        require(
-            fits,
-            f"the fused engine holds n <= {MOST_TOKENS} tokens of d <= {MOST_DIMENSIONS}, got "
-            f"n={x0.n}, d={x0.d}; use engine='solve'",
-        )
+        return "fused" if here and small and coarse else "solve"
+    if engine == "solve":
+        return engine
+    require(
+        here,
+        "the fused engine needs an NVIDIA GPU; use engine='solve', or interpret=True for a test",
+    )
+    require(
+        small,
+        f"the fused engine holds n <= {MOST_TOKENS} tokens of d <= {MOST_DIMENSIONS}, got "
+        f"n={x0.n}, d={x0.d}; use engine='solve'",
+    )
+    require(
+        coarse,
+        f"the fused engine computes in float32: rtol must be at least {FINEST:g}, got {plan.rtol}; "
+        "use engine='solve'",
+    )
     return engine
 
 
@@ -101,6 +113,7 @@ def _plan(
     rtol: float | None,
     atol: float | None,
     delta: float,
+    max_steps: int,
     interpret: bool,
 ) -> Plan:
     """Check the request and state it as numbers."""
@@ -117,6 +130,7 @@ def _plan(
         "delta": delta,
         "saves": saves,
         "interval": float(every),
+        "max_steps": max_steps,
         "interpret": interpret,
     }
     if method is not None:
@@ -128,10 +142,7 @@ def _plan(
             "state how to integrate: method=Layers(step) for the network, or rtol and atol, for "
             "example rtol=1e-4, atol=1e-5, for the flow"
         )
-    require(
-        rtol >= 1e-6,
-        f"the fused engine computes in float32: rtol must be at least 1e-6, got {rtol}",
-    )
+    require(rtol > 0 and atol > 0, f"rtol and atol must be positive, got {rtol} and {atol}")
     return Plan(rtol=rtol, atol=atol, **common)
 
 
@@ -203,9 +214,9 @@ def _solved(
     import diffrax
 
     save = Save(every=every, states=False, observe=[pair_fraction(plan.delta), order_parameter])
-    numerics: dict[str, Any] = {"method": method}
+    numerics: dict[str, Any] = {"method": method, "max_steps": plan.max_steps * plan.saves}
     if method is None:
-        numerics = {"method": diffrax.Bosh3(), "rtol": plan.rtol, "atol": plan.atol}
+        numerics |= {"method": diffrax.Bosh3(), "rtol": plan.rtol, "atol": plan.atol}
     run = solve(model, x0, t1, save=save, **numerics)
     found = []
     for name in STATISTICS:

@@ -112,27 +112,31 @@ class _Program:
         self.slope(HERE, SLOPES)
         first = jnp.full((LANES,), min(0.01, self.plan.interval), jnp.float32)
 
-        def interval(k: Array, step: Array) -> Array:
-            self.record(k, self.count(HERE), HERE)
+        def unfinished(carry: tuple[Array, Array, Array]) -> Array:
+            return (jnp.max(carry[0]) > 0.0) & (carry[2] < self.plan.max_steps)
+
+        def interval(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            step, lost = state
+            self.record(k, self.count(HERE), HERE, lost)
             left = jnp.full((LANES,), self.plan.interval, jnp.float32)
-            unfinished = lambda carry: jnp.max(carry[0]) > 0.0  # noqa: E731
-            return jax.lax.while_loop(unfinished, self.step, (left, step))[1]
+            left, step, _ = jax.lax.while_loop(unfinished, self.step, (left, step, jnp.int32(0)))
+            return step, jnp.where(left > 0.0, jnp.nan, lost)
 
-        self.loop(self.plan.saves, interval, first)
-        self.record(jnp.int32(self.plan.saves), self.count(HERE), HERE)
+        _, lost = self.loop(self.plan.saves, interval, (first, self.zero))
+        self.record(jnp.int32(self.plan.saves), self.count(HERE), HERE, lost)
 
-    def step(self, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def step(self, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         """One step of every lane that has time left."""
-        left, step = carry
+        left, step, number = carry
         taken = jnp.where(left - step < SLIVER * step, left, jnp.minimum(step, left))
-        for number, weights in enumerate(BOSH_STAGES):
+        for stage, weights in enumerate(BOSH_STAGES):
             self.stage(taken, weights)
-            self.slope(STAGE, SLOPES + number + 1)
+            self.slope(STAGE, SLOPES + stage + 1)
         error = self.error(taken) / self.plan.tolerance
         accepted = (error <= 1.0) & (left > 0.0)
         self.accept(accepted)
         left = jnp.where(accepted, left - taken, left)
-        return left, jnp.where(taken > 0.0, next_step(step, taken, error), step)
+        return left, jnp.where(taken > 0.0, next_step(step, taken, error), step), number + 1
 
     def stage(self, step: Array, weights: tuple[float, ...]) -> None:
         """The retracted point x + step sum_s weights_s k_s of every token."""
@@ -225,15 +229,15 @@ class _Program:
         """How many ordered pairs have met, each token with itself included."""
         return self.forces(slot, lambda i, x, force: None, counting=True)
 
-    def record(self, k: Array, met: Array, slot: Any) -> None:
-        """Statistics of the systems at save k."""
+    def record(self, k: Array, met: Array, slot: Any, lost: Any = 0.0) -> None:
+        """Statistics of the systems at save k; `lost` is NaN where a system did not get there."""
 
         def add(i: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
             return tuple(t + v for t, v in zip(total, self.read(slot, i), strict=True))
 
         total = list(self.loop(self.n, add, (self.zero,) * self.d))
-        self.out[0, k, self.lane] = (met - self.n) / (self.n * (self.n - 1.0))
-        self.out[1, k, self.lane] = jnp.sqrt(_dot(total, total)) / self.n
+        self.out[0, k, self.lane] = (met - self.n) / (self.n * (self.n - 1.0)) + lost
+        self.out[1, k, self.lane] = jnp.sqrt(_dot(total, total)) / self.n + lost
 
     def each(self, act: Callable[[Array], None]) -> None:
         """Do something with every token."""

@@ -31,6 +31,8 @@ class Plan:
     step: float = 0.0
     rtol: float | None = None
     atol: float | None = None
+    # Steps between two saves after which a system counts as lost: nobody can interrupt a kernel.
+    max_steps: int = 100_000
     interpret: bool = False
 
     @property

@@ -79,13 +79,18 @@ class _Program:
         """Adaptive steps from one save to the next."""
         x, step = carry
         self.record(k, x, self.gram(x))
-        state = (x, jnp.float32(self.plan.interval), step)
-        x, _, step = jax.lax.while_loop(lambda s: s[1] > 0.0, self.step, state)
-        return x, step
 
-    def step(self, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def unfinished(state: tuple[Array, ...]) -> Array:
+            return (state[1] > 0.0) & (state[3] < self.plan.max_steps)
+
+        state = (x, jnp.float32(self.plan.interval), step, jnp.int32(0))
+        x, left, step, _ = jax.lax.while_loop(unfinished, self.step, state)
+        # A system that did not get to the save has no statistics from here on.
+        return x + jnp.where(left > 0.0, jnp.nan, 0.0), step
+
+    def step(self, state: tuple[Array, ...]) -> tuple[Array, ...]:
         """One step of Bogacki and Shampine's pair, taken or refused."""
-        x, left, step = state
+        x, left, step, number = state
         taken = jnp.where(left - step < SLIVER * step, left, jnp.minimum(step, left))
         slopes, new = [self.slope(x)], x
         for weights in BOSH_STAGES:
@@ -96,7 +101,8 @@ class _Program:
         error = jnp.max(jnp.abs(taken * sum(parts[1:], parts[0]))) / self.plan.tolerance
         accepted = error <= 1.0
         x = jnp.where(accepted, new, x)
-        return x, jnp.where(accepted, left - taken, left), next_step(step, taken, error)
+        left = jnp.where(accepted, left - taken, left)
+        return x, left, next_step(step, taken, error), number + 1
 
     def slope(self, x: Array) -> Array:
         """P_x(V m)."""

@@ -20,7 +20,8 @@ class KnownPeak(Fold):
     """out_i = sum_j w_j e^{s_ij - p} v_j / sum_j w_j e^{s_ij - p} with the peak p = s_ii known before.
 
     For unit tokens s_ij = beta <x_i, x_j> <= beta = s_ii, so no pass over the scores has to find the peak,
-    and numerator and partition function are one matrix product with the values [v_j, 1].
+    and numerator and partition function are one matrix product with the values [v_j, 1]. A row whose own
+    mass is no number any more beside the others' (1e-30 in float32, 1e-290 in float64) loses its digits.
     """
 
     softmax: Softmax
