@@ -26,7 +26,14 @@ NAMES = [
 FEW = {"repeats": 2, "budget": 0.5}
 SERIES = {"sizes": (1500, 3000), "pairs_n": 512, "rows": 20, **FEW}
 TINY = {
-    "dense-cpu": {"n": 400, "dimensions": (3,), "keops_rows": {3: 400}, **FEW},
+    "dense-cpu": {
+        "n": 400,
+        "dimensions": (3,),
+        "keops_rows": {3: 400},
+        "rest": 0.0,
+        "sample": 0.0,
+        **FEW,
+    },
     "spectral-circle": SERIES,
     "spectral-sphere": SERIES,
     "causal": {

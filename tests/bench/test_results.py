@@ -17,6 +17,10 @@ FILES = {
 COMMITTED = [name for name, file in FILES.items() if file.exists()]
 
 
+def test_every_benchmark_has_a_committed_result():
+    assert set(COMMITTED) == set(FILES)
+
+
 def builder():
     path = ROOT / "docs" / "build_benchmarks.py"
     spec = importlib.util.spec_from_file_location("build_benchmarks", path)

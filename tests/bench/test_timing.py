@@ -4,7 +4,7 @@ import pytest
 
 from tokenflock.bench.core import Row
 from tokenflock.bench.solve import seconds_at
-from tokenflock.bench.timing import Samples, race
+from tokenflock.bench.timing import Samples, again, calls_within, race
 
 
 class Clock:
@@ -87,3 +87,19 @@ def test_the_time_at_an_error_lies_on_the_line_in_logarithms():
     assert seconds_at(1.0, curve) == pytest.approx(10.0**0.4)
     # A point that took longer and reached less changes nothing.
     assert seconds_at(1e-5, [*curve, (1e-3, 1e3)]) == pytest.approx(10.0)
+
+
+def test_a_sample_of_several_calls():
+    seen = []
+    again(lambda: seen.append(1), 3)()
+    assert len(seen) == 3
+
+
+def test_calls_that_fill_a_time():
+    clock = Clock()
+
+    def call():
+        clock.now += 0.1
+
+    assert calls_within(call, 0.32, clock) == 3
+    assert calls_within(call, 0.01, clock) == 1

@@ -109,6 +109,35 @@ def test_memory_grows_like_n(gradient):
     assert temporary_bytes(Dense(), 1024, gradient) > 8 * 1024**2
 
 
+@pytest.mark.parametrize(("kind", "d"), [(Softmax(), 3), (L2(), 3), (Softmax(), 20)], ids=str)
+def test_each_pair_of_blocks_once(kind, d, monkeypatch):
+    """With small blocks, so that a few dozen tokens fill many; the last one is not full."""
+    from tokenflock.reduce import mirrored
+
+    monkeypatch.setattr(mirrored, "SIDE", 4)
+    n = 27
+    x = flock.uniform(flock.Sphere(d), n, seed=6).points
+    logs = jnp.log(jnp.asarray(RNG.uniform(0.2, 2.0, n)))
+    direction = jnp.asarray(RNG.normal(size=(n, d)))
+
+    def loss(points, beta, reduction, drop):
+        task = Problem(kind, Full(), beta, points, points, points, logs, drop, True, True, True)
+        assert mirrored.can_mirror(task)
+        return jnp.sum(reduction(task) * direction)
+
+    for drop in (False, True):
+        both = [
+            jax.jit(jax.value_and_grad(loss, argnums=(0, 1)), static_argnums=(2, 3))(
+                x, jnp.asarray(5.0), reduction, drop
+            )
+            for reduction in (Dense(), Tiled())
+        ]
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-13), *both)
+    tangent = jax.jvp(lambda b: loss(x, b, Tiled(), True), (jnp.asarray(5.0),), (jnp.ones(()),))[1]
+    exact = jax.jvp(lambda b: loss(x, b, Dense(), True), (jnp.asarray(5.0),), (jnp.ones(()),))[1]
+    assert float(tangent) == pytest.approx(float(exact), rel=1e-12)
+
+
 def test_single_precision_states_its_error():
     x = flock.uniform(flock.Sphere(3), 700, seed=4)
     model = flock.SA(9.0)

@@ -9,7 +9,7 @@ import numpy as np
 from .core import OURS, Job, Row, benchmark
 from .peers import Maker, gather
 from .sums import chosen_rows, direct_rows, errors_of, evaluation, sphere_tokens
-from .timing import Contestant
+from .timing import Contestant, again
 
 SDPA = "torch SDPA float32"
 # Rows of a tile of torch's matrix: 2 GB of scores at n = 131072.
@@ -58,7 +58,7 @@ def _row(job: Job, d: int) -> Row:
     field = gather(job, lambda: evaluation(getattr(reduce, job.reduction)(), x, job.beta), peers)
     some = chosen_rows(job.n, job.rows)
     errors = errors_of(field.outputs, some, direct_rows(x, job.beta, some))
-    samples = job.race({name: _again(call, job.calls) for name, call in field.contestants.items()})
+    samples = job.race({name: again(call, job.calls) for name, call in field.contestants.items()})
     speeds = {name: job.calls * job.n**2 / taken.median for name, taken in samples.items()}
     row = Row(
         f"d={d}, n={job.n}, beta={job.beta:g}, float32",
@@ -73,16 +73,6 @@ def _row(job: Job, d: int) -> Row:
     if d == 3:
         return row.bar_above(2.0e12).bar_error(2e-6, "relative error at most 2e-6")
     return row.bar_against(SDPA, 2.5).bar_error(1e-5, "relative error at most 1e-5")
-
-
-def _again(call: Contestant, times: int) -> Contestant:
-    """Several calls as one sample: a launch must not weigh on a kernel of milliseconds."""
-
-    def repeat() -> None:
-        for _ in range(times):
-            call()
-
-    return repeat
 
 
 def torch_device() -> Any:

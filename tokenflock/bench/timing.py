@@ -55,3 +55,22 @@ def race(
             contestants[name]()
             taken[name].append(clock() - start)
     return {name: Samples(tuple(times)) for name, times in taken.items()}
+
+
+def again(call: Contestant, times: int) -> Contestant:
+    """Several calls as one sample, so that neither a launch nor a cold start weighs on it."""
+
+    def repeat() -> None:
+        for _ in range(times):
+            call()
+
+    return repeat
+
+
+def calls_within(
+    call: Contestant, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> int:
+    """How many calls fill so many seconds, at least one."""
+    start = clock()
+    call()
+    return max(1, round(seconds / max(clock() - start, 1e-9)))

@@ -120,7 +120,7 @@ class _Program:
             self.record(k, self.count(HERE), HERE, lost)
             left = jnp.full((LANES,), self.plan.interval, jnp.float32)
             left, step, _ = jax.lax.while_loop(unfinished, self.step, (left, step, jnp.int32(0)))
-            return step, jnp.where(left > 0.0, jnp.nan, lost)
+            return step, lost + jnp.where(left > 0.0, jnp.sqrt(-left), 0.0)
 
         _, lost = self.loop(self.plan.saves, interval, (first, self.zero))
         self.record(jnp.int32(self.plan.saves), self.count(HERE), HERE, lost)

@@ -86,7 +86,7 @@ class _Program:
         state = (x, jnp.float32(self.plan.interval), step, jnp.int32(0))
         x, left, step, _ = jax.lax.while_loop(unfinished, self.step, state)
         # A system that did not get to the save has no statistics from here on.
-        return x + jnp.where(left > 0.0, jnp.nan, 0.0), step
+        return x + jnp.where(left > 0.0, jnp.sqrt(-left), 0.0), step
 
     def step(self, state: tuple[Array, ...]) -> tuple[Array, ...]:
         """One step of Bogacki and Shampine's pair, taken or refused."""
