@@ -32,6 +32,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench,spectral]"
 	$(BIN)/tokenflock bench --scale $(SCALE) --out benchmarks/results
 	$(BIN)/python docs/build_benchmarks.py
 

@@ -104,10 +104,17 @@ def test_without_a_name_out_must_be_a_folder(benchmarks, tmp_path):
     assert benchmarks == []
 
 
+@pytest.fixture
+def hearing_interrupts():
+    """A test run in the background of a shell ignores SIGINT; a user's terminal does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("benchmarks", "hearing_interrupts")
 @pytest.mark.parametrize("lost", [False, True])
-def test_an_interrupt_leaves_with_130_and_keeps_the_old_file(
-    benchmarks, monkeypatch, tmp_path, lost
-):
+def test_an_interrupt_leaves_with_130_and_keeps_the_old_file(monkeypatch, tmp_path, lost):
     @benchmark("slow-sum", says="a long sum", quick={})
     def slow_sum(job):
         # A library that swallows the exception, as the garbage collector does, delays it only.

@@ -130,7 +130,7 @@ class TestBadInput:
             (["--example", "sphere", "--set", "n"], "--set takes path=value"),
             (["--example", "sphere", "--set", "beta=-3"], "beta must be finite"),
             (["--example", "sphere", "--set", "d=1"], "d >= 2"),
-            (["--example", "sphere", "--set", "n=3000000"], "use reduction=Tiled()"),
+            (["--example", "sphere", "--set", "n=3000000"], "use reduction=Auto() or Tiled()"),
             (["--example", "sphere", "--resume"], "--resume needs --out"),
             (["nothing.toml"], "there is no file nothing.toml"),
             (["."], "is a folder"),

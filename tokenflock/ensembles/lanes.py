@@ -15,7 +15,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
 from ..reduce.kernel.instructions import LOG2E, exp2, fma
-from ..reduce.kernel.layout import whole
+from ..reduce.kernel.layout import compiled_with, whole
 from .plan import BOSH_ERROR, BOSH_STAGES, SLIVER, Plan, next_step
 
 # One warp to a program: measured fastest on an H200 (0.027 s for the panel against 0.030 with four).
@@ -44,18 +44,9 @@ def integrate_lanes(
         grid=(betas.size // LANES,),
         in_specs=[whole(betas.size), whole(d, n, betas.size)],
         out_specs=[whole(*shape) for shape in shapes],
-        interpret=plan.interpret,
-        **_compiler(plan.interpret),
+        **compiled_with(plan.interpret, warps=1, stages=1),
     )
     return call(betas, points)[1][:, :, :systems]
-
-
-def _compiler(interpret: bool) -> dict[str, Any]:
-    if interpret:
-        return {}
-    from jax.experimental.pallas import triton
-
-    return {"compiler_params": triton.CompilerParams(num_warps=1, num_stages=1)}
 
 
 class _Program:

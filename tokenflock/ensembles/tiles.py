@@ -10,7 +10,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
 from ..reduce.kernel.instructions import LOG2E, exp2
-from ..reduce.kernel.layout import whole
+from ..reduce.kernel.layout import compiled_with, whole
 from ..reduce.kernel.wide import split_inside, split_product
 from .plan import BOSH_ERROR, BOSH_STAGES, SLIVER, Plan, next_step
 
@@ -29,19 +29,10 @@ def integrate_tiles(
         grid=(systems,),
         in_specs=[whole(systems), whole(*points.shape)],
         out_specs=whole(*shape),
-        interpret=plan.interpret,
-        **_compiler(plan.interpret, rows),
+        # Two warps for 32 tokens (measured on an H200), more where the tile is larger.
+        **compiled_with(plan.interpret, warps=max(2, rows // 16), stages=1),
     )
     return call(beta.astype(jnp.float32), points)
-
-
-def _compiler(interpret: bool, rows: int) -> dict[str, Any]:
-    if interpret:
-        return {}
-    from jax.experimental.pallas import triton
-
-    # Two warps for 32 tokens (measured on an H200), more where the tile is larger.
-    return {"compiler_params": triton.CompilerParams(num_warps=max(2, rows // 16), num_stages=1)}
 
 
 class _Program:

@@ -88,3 +88,12 @@ def padded(array: Float[Array, "n ..."], count: int, fill: float = 0.0) -> Float
 def whole(*shape: int) -> pl.BlockSpec:
     """A kernel sees the whole array and indexes it itself."""
     return pl.BlockSpec(shape, lambda *grid: (0,) * len(shape))
+
+
+def compiled_with(interpret: bool, warps: int, stages: int) -> dict[str, Any]:
+    """Arguments of `pallas_call` for the GPU's compiler, or for none of it."""
+    if interpret:
+        return {"interpret": True}
+    from jax.experimental.pallas import triton
+
+    return {"compiler_params": triton.CompilerParams(num_warps=warps, num_stages=stages)}

@@ -15,7 +15,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
 from .instructions import exp2, fma
-from .layout import Layout, padded, whole
+from .layout import Layout, compiled_with, padded, whole
 
 # Rows of a program (four to a lane), columns of a partial sum, and of an unrolled loop.
 ROWS, CHUNK, UNROLL = 512, 64, 8
@@ -47,8 +47,7 @@ def narrow_sums(
         grid=(layout.row_blocks, layout.splits),
         in_specs=[whole(*points.shape), whole(*table.shape)],
         out_specs=whole(*shape),
-        interpret=layout.interpret,
-        **_compiler(layout.interpret),
+        **compiled_with(layout.interpret, warps=4, stages=1),
     )
     return jnp.sum(call(points, table), axis=0)[:, : queries.shape[0]].T
 
@@ -71,18 +70,9 @@ def narrow_peaks(
         grid=(layout.row_blocks, layout.splits),
         in_specs=[whole(*points.shape), whole(*table.shape)],
         out_specs=whole(*shape),
-        interpret=layout.interpret,
-        **_compiler(layout.interpret),
+        **compiled_with(layout.interpret, warps=4, stages=1),
     )
     return jnp.max(call(points, table), axis=0)[: queries.shape[0]]
-
-
-def _compiler(interpret: bool) -> dict[str, Any]:
-    if interpret:
-        return {}
-    from jax.experimental.pallas import triton
-
-    return {"compiler_params": triton.CompilerParams(num_warps=4, num_stages=1)}
 
 
 def _program(

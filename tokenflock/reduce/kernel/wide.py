@@ -16,7 +16,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
 from .instructions import exp2
-from .layout import Layout, padded, whole
+from .layout import Layout, compiled_with, padded, whole
 
 LOW = 2048.0
 # Weights are at most 1; float16 keeps their low halves out of its subnormal range at this scale.
@@ -63,29 +63,20 @@ def wide_sums(
     biases = padded(bias, layout.padded_columns).at[bias.shape[0] :].set(-jnp.inf)
     inputs = [*q, *k, *rows, biases, *v]
     width = (v or k)[0].shape[1]
+    shape = tile(max(width, k[0].shape[1]))
     shapes = [(layout.splits, layout.padded_rows, width), (layout.splits, layout.padded_rows)]
     call = pl.pallas_call(
         lambda *refs: _program(layout, width, *refs),
-        out_shape=[jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes],
+        out_shape=[jax.ShapeDtypeStruct(sizes, jnp.float32) for sizes in shapes],
         grid=(layout.row_blocks, layout.splits),
         in_specs=[whole(*array.shape) for array in inputs],
-        out_specs=[whole(*shape) for shape in shapes],
-        interpret=layout.interpret,
-        **_compiler(layout.interpret, tile(max(width, k[0].shape[1]))),
+        out_specs=[whole(*sizes) for sizes in shapes],
+        **compiled_with(layout.interpret, shape.warps, shape.stages),
     )
     sums, partition = call(*inputs)
     count, m = queries.shape[0], keys.shape[1] if values is None else values.shape[1]
     both = jnp.concatenate([jnp.sum(sums, 0)[:, :m], jnp.sum(partition, 0)[:, None]], axis=1)
     return both[:count] * 2.0**-WEIGHT_BITS
-
-
-def _compiler(interpret: bool, shape: Tile) -> dict[str, Any]:
-    if interpret:
-        return {}
-    from jax.experimental.pallas import triton
-
-    parameters = triton.CompilerParams(num_warps=shape.warps, num_stages=shape.stages)
-    return {"compiler_params": parameters}
 
 
 def _halves(x: Float[Array, "n d"]) -> tuple[Array, Array]:
