@@ -53,6 +53,7 @@ def test_every_layer_can_be_a_save_and_tokens_need_not_fill_a_block():
     agree(*both(flock.SA(BETAS), start(2, n=11, samples=33), 1.0, **options), 2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [flock.USA, lambda beta: flock.SA(beta, flock.Weights(V=-0.5))])
 def test_other_models(model):
     options = {"method": flock.Layers(0.1), "every": 0.2, "delta": 0.05}
@@ -68,6 +69,7 @@ def test_a_flow_that_gets_nowhere_is_lost_and_says_so(d):
     assert np.all(np.isnan(run.order_parameter[0, 1:]))
 
 
+@pytest.mark.slow
 def test_the_general_engine_takes_fine_tolerances():
     options = {"rtol": 1e-8, "atol": 1e-9, "every": 1.0, "interpret": True}
     run = flock.ensemble(flock.SA([1.0]), start(2, n=3, samples=1), 1.0, **options)

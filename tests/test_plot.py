@@ -10,6 +10,9 @@ from PIL import Image
 
 import tokenflock as flock
 
+# The runs that are drawn are made once.
+pytestmark = pytest.mark.xdist_group("plot")
+
 SAVE = flock.Save(every=0.5, states=True, observe=[flock.energy, flock.clusters(angle=0.1)])
 OPTIONS = {"t1": 2.0, "rtol": 1e-6, "atol": 1e-8, "save": SAVE}
 

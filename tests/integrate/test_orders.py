@@ -62,6 +62,7 @@ def test_layers_are_first_order_with_another_clock():
     assert rate < 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [None, diffrax.Heun()], ids=["ito-euler", "stratonovich-heun"])
 def test_strong_order_one_half(method):
     """Same Brownian path at halved steps: the root mean square error falls like dt^{1/2}."""
@@ -80,6 +81,7 @@ def test_strong_order_one_half(method):
     assert slope == pytest.approx(0.5, abs=0.15)
 
 
+@pytest.mark.slow
 def test_ito_and_stratonovich_agree_for_independent_noise():
     """Spherical Brownian motion: both readings have the same limit path."""
     tokens = flock.from_array(flock.Sphere(3), np.broadcast_to(np.eye(3)[:2], (64, 2, 3)).copy())
@@ -98,6 +100,7 @@ def test_ito_and_stratonovich_agree_for_independent_noise():
     assert float(jnp.mean(jnp.linalg.norm(ends[0] - ends[1], axis=-1))) < 0.03
 
 
+@pytest.mark.slow
 def test_brownian_motion_decorrelates_at_the_exact_rate():
     """E<x_t, x_0> = e^{-(d-1) T t} with no drift, within three standard errors."""
     samples, d, temperature = 4000, 3, 0.5
@@ -126,6 +129,7 @@ def test_weak_order_one():
     assert slope == pytest.approx(1.0, abs=0.15)
 
 
+@pytest.mark.slow
 def test_common_noise_overlap_drift_matches_theory():
     """Two tokens, one shared value matrix: mean change of the overlap over a short time (2601.21942)."""
     d, beta, overlap, samples, t1 = 4, 1.0, 0.3, 40_000, 0.05
