@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from interrupts import HEARING_SIGINT
 from typer.testing import CliRunner
 
 from tokenflock.claims import registry
@@ -17,13 +18,6 @@ from tokenflock.cli import app
 from tokenflock.errors import SolveError
 
 COMMAND = str(Path(sys.executable).with_name("tokenflock"))
-# A test run in the background of a shell ignores SIGINT, and so would its children.
-HEARING_SIGINT = [
-    sys.executable,
-    "-c",
-    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
-    "os.execv(sys.argv[1], sys.argv[1:])",
-]
 PER_CLAIM = {
     "id", "verdict", "measured", "predicted", "tolerance", "numerical_error", "control_failed",
     "seconds",

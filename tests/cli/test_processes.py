@@ -11,17 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupts import HEARING_SIGINT
 
 import tokenflock as flock
 
 COMMAND = str(Path(sys.executable).with_name("tokenflock"))
-# A test run in the background of a shell ignores SIGINT, and so would its children.
-HEARING_SIGINT = [
-    sys.executable,
-    "-c",
-    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
-    "os.execv(sys.argv[1], sys.argv[1:])",
-]
 # About ten seconds of computing in forty parts, with noise, so that every step counts.
 LONG = """
 title = "long"

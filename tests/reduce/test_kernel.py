@@ -77,6 +77,12 @@ def test_masks_at_every_beta(kind, mask):
         assert error(problem(3, beta, kind, mask), COMPILED) < 3e-6 * max(1.0, beta / 9)
 
 
+@pytest.mark.parametrize("d", [3, 24])
+def test_a_bias_that_falls_with_the_position(d):
+    """The first token has the largest bias: a peak at a row's own bias leaves e^20, no float16."""
+    assert error(problem(d, 2.0, mask=ALiBi(-20.0))) < 5e-6
+
+
 @pytest.mark.parametrize("kind", [L2(), Unnormalised(), Unnormalised("kinetic")], ids=str)
 @pytest.mark.parametrize("own", [True, False])
 def test_other_exponential_kinds(kind, own):

@@ -136,6 +136,14 @@ class Job:
         """Repeat the last report: a place where whoever listens may end the benchmark."""
         self._report(*self._last)
 
+    def row_per_dimension(self, measure: Callable[[Job, int], Row]) -> list[Row]:
+        """measure(job, d) for every one of the job's dimensions, with a report before each."""
+        rows = []
+        for index, d in enumerate(self.dimensions):
+            self.report(index / len(self.dimensions), f"d = {d}")
+            rows.append(measure(self, d))
+        return rows
+
     def race(self, contestants: Mapping[Name, Contestant]) -> dict[Name, Samples]:
         """Time contestants in turn, with this job's `repeats`, `budget` and `rest` in between."""
         return race(contestants, self.repeats, self.budget, before=self._before_each)

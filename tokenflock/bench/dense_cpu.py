@@ -32,11 +32,7 @@ PROMISED = {3: (1.8, 10.0), 64: (1.0, None)}
 )
 def dense_cpu(job: Job) -> list[Row]:
     """One row per dimension."""
-    rows = []
-    for index, d in enumerate(job.dimensions):
-        job.report(index / len(job.dimensions), f"d = {d}")
-        rows.append(_row(job, d))
-    return rows
+    return job.row_per_dimension(_row)
 
 
 def _row(job: Job, d: int) -> Row:

@@ -37,11 +37,7 @@ HEAD_MULTIPLE = 8
 )
 def gpu_dense(job: Job) -> list[Row]:
     """One row per dimension."""
-    rows = []
-    for index, d in enumerate(job.dimensions):
-        job.report(index / len(job.dimensions), f"d = {d}")
-        rows.append(_row(job, d))
-    return rows
+    return job.row_per_dimension(_row)
 
 
 def _row(job: Job, d: int) -> Row:

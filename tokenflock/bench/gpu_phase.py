@@ -44,11 +44,7 @@ REFERENCE = "one jnp scan, float64"
 )
 def gpu_phase(job: Job) -> list[Row]:
     """One row per dimension of the tokens."""
-    rows = []
-    for index, d in enumerate(job.dimensions):
-        job.report(index / len(job.dimensions), f"d = {d}")
-        rows.append(_row(job, d))
-    return rows
+    return job.row_per_dimension(_row)
 
 
 def _row(job: Job, d: int) -> Row:

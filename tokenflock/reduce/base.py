@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from ..kinds import Kind
 from ..masks import Mask
@@ -48,11 +48,15 @@ class Problem(eqx.Module):
         return self.block_log_mass(rows, columns, self.log_weights[columns])
 
     def block_log_mass(
-        self, rows: Int[Array, " r"], columns: Int[Array, " c"], log_weights: Float[Array, " c"]
+        self,
+        rows: Int[Array, " r"],
+        columns: Int[Array, " c"],
+        log_weights: Float[Array, " c"],
+        n: int | None = None,
     ) -> Float[Array, "r c"]:
-        """log(w_j m_ij) on a block whose log w_j are at hand."""
+        """log(w_j m_ij) on a block whose log w_j are at hand; n where these keys are a part of all."""
         weights = jnp.broadcast_to(log_weights, (rows.size, columns.size))
-        factor = self.mask.log_factor(rows, columns, self.keys.shape[0])
+        factor = self.mask.log_factor(rows, columns, self.keys.shape[0] if n is None else n)
         return weights if factor is None else weights + factor.astype(weights.dtype)
 
     def cast(self, dtype: str) -> Problem:
@@ -132,6 +136,15 @@ def largest_score(tasks: Sequence[Task]) -> float | None:
     scores = [task.largest_score() for task in tasks]
     known = [score for score in scores if score is not None]
     return max(known) if known and len(known) == len(scores) else None
+
+
+def in_blocks(
+    array: Shaped[Array, "n ..."], size: int, fill: float = 0.0
+) -> Shaped[Array, "blocks size ..."]:
+    """The leading axis cut into blocks of `size`, the last one filled up."""
+    missing = -array.shape[0] % size
+    padded = jnp.pad(array, ((0, missing), *[(0, 0)] * (array.ndim - 1)), constant_values=fill)
+    return padded.reshape(-1, size, *array.shape[1:])
 
 
 def machine_epsilon(dtype: np.typing.DTypeLike) -> float:

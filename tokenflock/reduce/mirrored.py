@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..masks import Full
-from .base import Problem
+from .base import Problem, in_blocks
 from .peak import WIDE, KnownPeak
 
 # Side of a block on a CPU (measured at n = 8192, d = 3 and 64: 512 and 2048 are slower).
@@ -31,12 +31,10 @@ def can_mirror(problem: Problem) -> bool:
 def mirrored_sums(fold: KnownPeak, problem: Problem) -> Float[Array, "n m"]:
     """sum_j w_j e^{s_ij - p} v_j over sum_j w_j e^{s_ij - p}; memory O(n)."""
     count, width = problem.values.shape
-    missing = -count % SIDE
     masses = jnp.exp(problem.log_weights)[:, None]
     # [w v, w]: numerator and partition function, of rows and, transposed, of columns.
     carried = jnp.concatenate([masses * problem.values, masses], axis=1)
-    points, carried = (jnp.pad(a, ((0, missing), (0, 0))) for a in (problem.keys, carried))
-    points, carried = (a.reshape(-1, SIDE, a.shape[1]) for a in (points, carried))
+    points, carried = in_blocks(problem.keys, SIDE), in_blocks(carried, SIDE)
     blocks = points.shape[0]
 
     def visit(

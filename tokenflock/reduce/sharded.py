@@ -293,9 +293,7 @@ def _absorb_block(
     def absorb(carry: Carry, tile: tuple[Array, ...]) -> tuple[Carry, None]:
         keys, values, log_weights, start = tile
         places = start + jnp.arange(columns.size)
-        factor = problem.mask.log_factor(rows, places, n)
-        log_mass = jnp.broadcast_to(log_weights, (rows.size, places.size))
-        log_mass = log_mass if factor is None else log_mass + factor.astype(log_mass.dtype)
+        log_mass = problem.block_log_mass(rows, places, log_weights, n)
         scores = kind.scores(queries, keys, problem.beta)
         keep = problem.keep(rows, places)
         return kind.absorb(carry, scores, log_mass, values, problem.beta, keep), None

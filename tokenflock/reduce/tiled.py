@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from ..errors import InputError, require
 from ..kinds import Carry, Fold, Sinkhorn
-from .base import Problem, Reduction, Task, largest_score, machine_epsilon
+from .base import Problem, Reduction, Task, in_blocks, largest_score, machine_epsilon
 from .mirrored import can_mirror, mirrored
 from .peak import KnownPeak
 from .transport import doubly_stochastic
@@ -124,10 +124,10 @@ class Rows(eqx.Module):
     @staticmethod
     def of(problem: Problem, fold: Fold, size: int) -> Rows:
         """Blocks of `size` rows."""
-        queries = _blocks(problem.queries, size)
+        queries = in_blocks(problem.queries, size)
         own = None
         if isinstance(fold, KnownPeak) and problem.drop_self:
-            own = _blocks(fold.own_weights(problem), size)
+            own = in_blocks(fold.own_weights(problem), size)
         return Rows(queries, _positions(queries.shape[0], size), own)
 
 
@@ -142,11 +142,11 @@ class Columns(eqx.Module):
     @staticmethod
     def of(problem: Problem, size: int) -> Columns:
         """Blocks of `size` columns."""
-        keys = _blocks(problem.keys, size)
+        keys = in_blocks(problem.keys, size)
         return Columns(
             keys,
-            _blocks(problem.values, size),
-            _blocks(problem.log_weights, size, fill=-jnp.inf),
+            in_blocks(problem.values, size),
+            in_blocks(problem.log_weights, size, fill=-jnp.inf),
             _positions(keys.shape[0], size),
         )
 
@@ -173,13 +173,6 @@ def _row_block(problem: Problem, fold: Fold, columns: Columns, rows: Rows) -> Fl
         carry = fold.with_own(carry, rows.own)
     carry, _ = jax.lax.scan(visit, carry, columns)
     return fold.finish(carry, problem.beta)
-
-
-def _blocks(array: Array, size: int, fill: float = 0.0) -> Array:
-    """The leading axis cut into blocks of `size`, filled up at the end."""
-    missing = -array.shape[0] % size
-    padded = jnp.pad(array, ((0, missing), *[(0, 0)] * (array.ndim - 1)), constant_values=fill)
-    return padded.reshape(-1, size, *array.shape[1:])
 
 
 def _positions(blocks: int, size: int) -> Any:

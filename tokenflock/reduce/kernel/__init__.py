@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...errors import require
-from ...kinds import DotProduct, Kind, Softmax, Unnormalised, safe_divide
+from ...kinds import Softmax, Unnormalised, safe_divide
 from ...masks import ALiBi, Causal, Full
 from ..base import Problem, Reduction, Task, largest_score, machine_epsilon
 from ..peak import KnownPeak, sees_itself
@@ -66,7 +66,7 @@ def refuse(task: Task, interpret: bool) -> None:
         f"GpuKernel needs an NVIDIA GPU, this machine computes on {task.platform}; use reduction=Tiled()",
     )
     require(
-        _is_exponential(task.kind),
+        isinstance(task.kind, (Softmax, Unnormalised)),
         f"GpuKernel sums exponentials (softmax and USA), not {type(task.kind).__name__} attention; use "
         "reduction=Tiled()",
     )
@@ -81,10 +81,6 @@ def refuse(task: Task, interpret: bool) -> None:
         f"GpuKernel does not know {type(task.mask).__name__} masks with {type(task.kind).__name__} "
         "attention; use reduction=Tiled()",
     )
-
-
-def _is_exponential(kind: Kind) -> bool:
-    return isinstance(kind, (Softmax, Unnormalised))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -132,7 +128,7 @@ class _Exponents(eqx.Module):
         beta = problem.beta * LOG2E
         top = jnp.max(problem.log_weights)
         bias = (problem.log_weights - top) * LOG2E
-        if isinstance(problem.kind, Softmax) and not isinstance(problem.kind.score, DotProduct):
+        if not problem.kind.bilinear:
             # -beta |q - k|^2 = 2 beta <q, k> - beta |k|^2, up to a constant of the row.
             bias = bias - beta * jnp.sum(problem.keys**2, axis=-1)
             beta = 2 * beta
@@ -151,9 +147,10 @@ class _Exponents(eqx.Module):
         form = self._shifted(beta if problem.kind.bilinear else beta / 2)
         if not isinstance(problem.mask, ALiBi):
             return form
-        # Of the columns it can see, its own has the largest bias.
+        # Of the columns it can see, its own has the largest bias, or the first if the slope falls.
         positions = jnp.arange(self.queries.shape[0])
-        return form.peaked(problem.mask.slope * LOG2E * positions / self.bias.size)
+        slope = jnp.maximum(problem.mask.slope, 0.0)
+        return form.peaked(slope * LOG2E * positions / self.bias.size)
 
     def _shifted(self, constant: Array) -> _Exponents:
         return _Exponents(self.queries, self.bias - constant, self.peaks, self.largest_mass)

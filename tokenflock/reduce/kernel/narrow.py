@@ -7,6 +7,7 @@ float32 errors do not grow with n.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -33,23 +34,16 @@ def narrow_sums(
     """sum_j 2^{<q_i, k_j> + bias_j - peak_i} [v_j, 1]; v = k where `values` is None."""
     d = keys.shape[1]
     width = d if values is None else values.shape[1]
-    columns = [keys, bias[:, None]] if values is None else [keys, bias[:, None], values]
-    table = padded(jnp.concatenate(columns, axis=1), layout.padded_columns)
-    # A column of no mass: its weight is 2^-inf whatever its score.
-    table = table.at[bias.shape[0] :, d].set(-jnp.inf)
+    table = _table(layout, keys, bias, values)
     rows = [queries] if peaks is None else [queries, -peaks[:, None]]
     points = padded(jnp.concatenate(rows, axis=1), layout.padded_rows).T
     shape = (layout.splits, width + 1, layout.padded_rows)
 
-    call = pl.pallas_call(
-        lambda q, k, out: _program(layout, d, width, values is None, peaks is not None, q, k, out),
-        out_shape=jax.ShapeDtypeStruct(shape, jnp.float32),
-        grid=(layout.row_blocks, layout.splits),
-        in_specs=[whole(*points.shape), whole(*table.shape)],
-        out_specs=whole(*shape),
-        **compiled_with(layout.interpret, warps=4, stages=1),
-    )
-    return jnp.sum(call(points, table), axis=0)[:, : queries.shape[0]].T
+    def program(*refs: Any) -> None:
+        _program(layout, d, width, values is None, peaks is not None, *refs)
+
+    sums = _launch(layout, program, points, table, shape)
+    return jnp.sum(sums, axis=0)[:, : queries.shape[0]].T
 
 
 def narrow_peaks(
@@ -60,19 +54,41 @@ def narrow_peaks(
 ) -> Float[Array, " rows"]:
     """max_j <q_i, k_j> + bias_j over the columns that count."""
     d = keys.shape[1]
-    table = padded(jnp.concatenate([keys, bias[:, None]], axis=1), layout.padded_columns)
-    table = table.at[bias.shape[0] :, d].set(-jnp.inf)
+    table = _table(layout, keys, bias, None)
     points = padded(queries, layout.padded_rows).T
     shape = (layout.splits, layout.padded_rows)
+
+    def program(*refs: Any) -> None:
+        _peak_program(layout, d, *refs)
+
+    peaks = _launch(layout, program, points, table, shape)
+    return jnp.max(peaks, axis=0)[: queries.shape[0]]
+
+
+def _table(layout: Layout, keys: Array, bias: Array, values: Array | None) -> Float[Array, "p w"]:
+    """What a program reads of a column: its key, its bias, and its value where that is another."""
+    columns = [keys, bias[:, None]] if values is None else [keys, bias[:, None], values]
+    table = padded(jnp.concatenate(columns, axis=1), layout.padded_columns)
+    # A column of no mass: its weight is 2^-inf whatever its score.
+    return table.at[bias.shape[0] :, keys.shape[1]].set(-jnp.inf)
+
+
+def _launch(
+    layout: Layout,
+    program: Callable[..., None],
+    points: Array,
+    table: Array,
+    shape: tuple[int, ...],
+) -> Array:
     call = pl.pallas_call(
-        lambda q, k, out: _peak_program(layout, d, q, k, out),
+        program,
         out_shape=jax.ShapeDtypeStruct(shape, jnp.float32),
         grid=(layout.row_blocks, layout.splits),
         in_specs=[whole(*points.shape), whole(*table.shape)],
         out_specs=whole(*shape),
         **compiled_with(layout.interpret, warps=4, stages=1),
     )
-    return jnp.max(call(points, table), axis=0)[: queries.shape[0]]
+    return call(points, table)
 
 
 def _program(
