@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TRACE_STAMP := $(VENV)/.installed-trace
 
 SCALE ?= quick
 
@@ -13,13 +14,18 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $(STAMP)
 
+# The tests of trace need torch and transformers; the demo does not.
+$(TRACE_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[trace]"
+	touch $(TRACE_STAMP)
+
 demo: $(STAMP)
 	$(BIN)/tokenflock run --example sphere --out runs/demo --overwrite
 
-test: $(STAMP) lint
+test: $(TRACE_STAMP) lint
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadgroup
 
-test-all: $(STAMP) lint
+test-all: $(TRACE_STAMP) lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)

@@ -10,7 +10,7 @@ import os
 import platform
 from pathlib import Path
 
-from tokenflock.claims import all_claims, check_many
+from tokenflock.claims import all_claims, asking_claims, check_many
 from tokenflock.claims.batch import summary
 from tokenflock.claims.registry import papers
 from tokenflock.cli.check import written
@@ -41,7 +41,8 @@ def main() -> None:
     lines = [PREFACE, *_heading(list(reports.values()), scale)]
     for paper in papers():
         lines += ["", f"## {paper.id}: {paper.title}", "", f"{paper.authors}.", ""]
-        lines += _table([reports[claim.id] for claim in paper.claims])
+        lines += _table([reports[claim.id] for claim in paper.claims if not claim.asks])
+    lines += _on_checkpoints()
     LEDGER.write_text("\n".join(lines) + "\n")
 
 
@@ -56,6 +57,17 @@ def _heading(reports: list, scale: str) -> list[str]:
         f"diffrax {used['diffrax']}, Python {used['python']}, {platform.system()} "
         f"{platform.machine()}, {os.cpu_count()} cores.",
     ]
+
+
+def _on_checkpoints() -> list[str]:
+    """Claims about a trained network are run on the reader's own; docs/trace.md shows results."""
+    lines = ["", "## On trained networks", ""]
+    for claim in asking_claims():
+        lines.append(
+            f"- `{claim.id}`: {claim.says} *{claim.note}* Run it with `tokenflock check {claim.id} "
+            f"--set {claim.asks}=...`; results on public weights are in [trace.md](trace.md)."
+        )
+    return lines
 
 
 def _table(reports: list) -> list[str]:

@@ -23,7 +23,8 @@ LAYERS = [
     {"trajectory"},
     {"integrate"},
     {"store", "plot", "ensembles"},
-    {"lab", "claims", "gallery", "bench"},
+    {"lab", "tracing"},
+    {"claims", "gallery", "bench"},
     {"cli"},
     {"__main__"},
 ]

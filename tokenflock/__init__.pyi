@@ -116,6 +116,8 @@ from .terms import Drift as Drift
 from .terms import Perceptron as Perceptron
 from .terms import Potential as Potential
 from .terms import Term as Term
+from .tracing import Interventions as Interventions
+from .tracing import trace as trace
 from .trajectory import Trajectory as Trajectory
 from .weights import GOE as GOE
 from .weights import Ginibre as Ginibre

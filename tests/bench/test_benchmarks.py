@@ -20,6 +20,7 @@ NAMES = [
     "memory",
     "solve",
     "startup",
+    "trace",
     "gpu-dense",
     "gpu-phase",
 ]

@@ -16,6 +16,8 @@ PACKAGES = (
     "numpy",
     "torch",
     "torchdiffeq",
+    "transformers",
+    "transformer-lens",
     "pykeops",
     "jax-finufft",
 )

@@ -68,23 +68,33 @@ def _row(what: str, n: int, d: int, measured: tuple[str, ...]) -> Row:
 
 def peak(library: str, what: str, n: int, d: int) -> dict[str, float]:
     """Gigabytes above the baseline in a fresh process, and the seconds of the evaluation."""
-    command = [sys.executable, "-m", __name__, library, what, str(n), str(d)]
+    return fresh_process(__name__, library, what, n, d)
+
+
+def fresh_process(module: str, *words: object) -> dict[str, float]:
+    """What `python -m module words` prints as JSON; its exit status 3 says that a package is missing."""
+    command = [sys.executable, "-m", module, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    asked = " ".join(map(str, words))
     if done.returncode == 3:
-        raise ImportError(library)
+        raise ImportError(asked)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["killed"])[-1]
-        raise RuntimeError(f"{library} {what} at n={n} failed: {reason}")
+        raise RuntimeError(f"{asked}: {reason}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def probe(make: Callable[[np.ndarray], Callable[[], object]], n: int, d: int) -> dict[str, float]:
     """Warm up at a few tokens, then evaluate at n and compare with what the process held before."""
     make(sphere_tokens(WARM_UP, d, "float32"))()
-    evaluate = make(sphere_tokens(n, d, "float32"))
+    return {"gigabytes": taken_by(make(sphere_tokens(n, d, "float32")))}
+
+
+def taken_by(evaluate: Callable[[], object]) -> float:
+    """Gigabytes of the peak of a call, above what the process held before."""
     before = _held_and_peak_forgotten()
     evaluate()
-    return {"gigabytes": max(0.0, _peak() - before) / 1e9}
+    return max(0.0, _peak() - before) / 1e9
 
 
 def _held_and_peak_forgotten() -> float:

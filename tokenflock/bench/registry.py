@@ -17,6 +17,7 @@ MODULES = (
     "memory",
     "solve",
     "startup",
+    "trace",
     "gpu_dense",
     "gpu_phase",
 )

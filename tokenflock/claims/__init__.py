@@ -12,5 +12,6 @@ from .batch import check_many as check_many
 from .core import Claim as Claim
 from .examine import Report as Report
 from .registry import all_claims as all_claims
+from .registry import asking_claims as asking_claims
 from .registry import find_claim as find_claim
 from .registry import find_paper as find_paper

@@ -145,6 +145,12 @@ class Claim:
     atol: float
     measure: Measure
 
+    @property
+    def asks(self) -> str:
+        """The setting only a user can give, such as the path of a checkpoint; mostly none."""
+        blank = (name for name, value in self.given.items() if value == "")
+        return next(blank, "")
+
     def values(self, scale: Scale, settings: Settings = MappingProxyType({})) -> dict[str, Value]:
         """The parameters at a scale with the settings laid over them, checked and typed."""
         sized = {**self.given, **(self.at_paper_scale if scale == "paper" else {})}
@@ -168,7 +174,9 @@ class Claim:
             raise InputError(f"{self.id} has no parameter {name!r}; it has {known}")
         default = self.given[name]
         if isinstance(default, str):
-            options = self.options[name]
+            options = self.options.get(name)
+            if options is None:
+                return str(value)
             require(value in options, f"{name} must be one of {', '.join(options)}, got {value!r}")
             return value
         return _number(name, value, default)

@@ -33,13 +33,18 @@ def papers() -> tuple[Paper, ...]:
 
 
 def all_claims() -> list[Claim]:
-    """Every claim, paper by paper."""
-    return [claim for paper in papers() for claim in paper.claims]
+    """Every claim that can be checked as it stands, paper by paper."""
+    return [claim for paper in papers() for claim in paper.claims if not claim.asks]
+
+
+def asking_claims() -> list[Claim]:
+    """Claims about something only the user has: a trained checkpoint."""
+    return [claim for paper in papers() for claim in paper.claims if claim.asks]
 
 
 def find_claim(name: str) -> Claim:
     """The claim with this id, or with the unique end of one."""
-    return find_named(name, all_claims(), "claim")
+    return find_named(name, [*all_claims(), *asking_claims()], "claim")
 
 
 def find_paper(name: str) -> Paper:

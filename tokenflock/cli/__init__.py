@@ -1,4 +1,4 @@
-"""The command line: `tokenflock run`, `check`, `figure`, `bench`, `list`, `doctor` and more."""
+"""The command line: `tokenflock run`, `check`, `figure`, `trace`, `bench`, `list`, `doctor`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .errors import INTERRUPTED, in_a_sentence
 from .figure import figure
 from .listing import list_things
 from .run import run
+from .trace import trace_app
 
 app = typer.Typer(
     name="tokenflock",
@@ -34,6 +35,7 @@ COMMANDS = {
 }
 for name, command in COMMANDS.items():
     app.command(name)(in_a_sentence(command))
+app.add_typer(trace_app, name="trace", help="Follow tokens through a trained Transformer.")
 
 
 def _version(wanted: bool) -> None:

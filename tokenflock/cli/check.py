@@ -81,7 +81,9 @@ def _chosen(claim: str | None, paper: str | None, settings: list[str]) -> list[C
         raise InputError("--set moves the parameters of one claim; give its ID before it")
     if claim is not None:
         return [find_claim(claim)]
-    return all_claims() if paper is None else list(find_paper(paper).claims)
+    if paper is None:
+        return all_claims()
+    return [each for each in find_paper(paper).claims if not each.asks]
 
 
 def _parsed(settings: list[str]) -> dict[str, str]:

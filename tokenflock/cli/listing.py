@@ -110,15 +110,15 @@ def _examples() -> list[dict]:
 
 
 def _claims() -> list[dict]:
-    from ..claims import all_claims
+    from ..claims import all_claims, asking_claims
 
     return [
         {
             "name": claim.id,
             "parameters": [f"{name}={value}" for name, value in claim.given.items()],
-            "says": claim.says,
+            "says": claim.says + (f" (needs --set {claim.asks}=...)" if claim.asks else ""),
         }
-        for claim in all_claims()
+        for claim in [*all_claims(), *asking_claims()]
     ]
 
 

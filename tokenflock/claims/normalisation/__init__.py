@@ -6,3 +6,4 @@ from . import synchronisation as synchronisation  # isort: skip
 from . import start as start  # isort: skip
 from . import cone as cone  # isort: skip
 from . import equiangular as equiangular  # isort: skip
+from . import checkpoint as checkpoint  # isort: skip

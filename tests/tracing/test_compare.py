@@ -1,0 +1,124 @@
+"""Two traces side by side: zero against itself, aligned by layer or by depth, strict JSON."""
+
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+import matplotlib as mpl  # noqa: E402
+from made_runs import collapsing, made_run, merging, stacked, unit, with_heads  # noqa: E402
+
+from tokenflock.tracing.compare import compare, draw_compare, names, write_compare  # noqa: E402
+
+
+def fanning(layers, n=5):
+    """Equiangular tokens whose cosine falls linearly with depth, from 0.8 to 0.2."""
+    depths = np.linspace(0.0, 1.0, layers + 1)
+    states = []
+    for depth in depths:
+        rho = 0.8 - 0.6 * depth
+        gram = (1 - rho) * np.eye(n) + rho
+        states.append(unit(np.linalg.cholesky(gram)))
+    return np.stack(states)
+
+
+def test_a_run_against_itself_differs_nowhere():
+    run = with_heads(made_run(merging()))
+    found = compare(run, run)
+    assert found["aligned"] == "layer"
+    assert found["first_difference"]["at"] is None
+    for pair in found["layers"].values():
+        np.testing.assert_array_equal(np.array(pair["difference"], dtype=float), 0.0)
+    assert found["words"][0] == "Both: metastable clusters."
+
+
+def test_differences_are_b_minus_a_and_the_first_wide_one_is_named():
+    a, b = made_run(merging(sizes=(5, 4))), made_run(collapsing())
+    found = compare(a, b)
+    gaps = b.array("mean_cosine") - a.array("mean_cosine")
+    np.testing.assert_allclose(found["layers"]["mean_cosine"]["difference"], gaps)
+    first = next(layer for layer, gap in enumerate(gaps) if abs(gap) > 0.1)
+    assert found["first_difference"] == {"series": "mean_cosine", "threshold": 0.1, "at": first}
+    assert found["words"][0] == "A: metastable clusters; B: collapse."
+    assert any(f"at layer {first}" in words for words in found["words"])
+
+
+def test_depths_that_differ_are_matched_by_relative_depth():
+    a, b = made_run(fanning(4)), made_run(fanning(12))
+    found = compare(a, b)
+    assert found["aligned"] == "relative depth"
+    assert found["depth"] == pytest.approx(np.arange(13) / 12)
+    np.testing.assert_allclose(found["layers"]["sphere_cosine"]["difference"], 0.0, atol=1e-12)
+    assert any("A has 4 layers and B 12" in words for words in found["words"])
+
+
+def test_steps_are_matched_at_their_middles():
+    a, b = with_heads(made_run(fanning(4))), with_heads(made_run(fanning(12)))
+    a.arrays["speed"], b.arrays["speed"] = np.arange(4) + 0.5, (np.arange(12) + 0.5) / 3
+    gaps = np.array(compare(a, b)["layers"]["speed"]["difference"])
+    # Beyond the middle of its first and last layer the shallow run has nothing to interpolate.
+    np.testing.assert_allclose(gaps[2:-2], 0.0, atol=1e-12)
+
+
+def test_passes_through_one_checkpoint_are_matched_layer_by_layer():
+    source = {"source": "/models/a"}
+    states = merging(layers=12)
+    a, b = made_run(states[:5], model=source), made_run(states, model=source)
+    found = compare(a, b)
+    assert found["aligned"] == "layer"
+    assert found["depth"] == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(found["layers"]["clusters"]["difference"], 0)
+    assert found["b"]["layers"] == 12
+
+
+def test_other_tokens_are_said():
+    a, b = made_run(merging()), made_run(merging(), labels=[*"abcdefghij"])
+    assert "did not read the same tokens" in " ".join(compare(a, b)["words"])
+    assert "did not read" not in " ".join(compare(a, a)["words"])
+
+
+def test_what_tells_the_two_apart():
+    plain = made_run(merging())
+    bare = made_run(merging(), interventions={"mlp": False})
+    other = made_run(merging(), model={"name": "other"})
+    assert names(plain, bare) == ("A: as trained", "B: no feed-forward")
+    assert names(plain, other) == ("A: planted", "B: other")
+    assert names(bare, other) == ("A: planted, no feed-forward", "B: other, as trained")
+
+
+def test_one_text_against_many_and_strict_json():
+    many = stacked([made_run(merging(seed=seed)) for seed in range(3)])
+    lonely = made_run(merging()[:, :1])
+    json.dumps(compare(made_run(merging()), many), allow_nan=False)
+    json.dumps(compare(made_run(merging()), lonely), allow_nan=False)
+
+
+def test_only_what_both_have_is_compared():
+    full, bare = with_heads(made_run(merging())), made_run(merging())
+    assert "speed" in compare(full, full)["layers"]
+    assert "speed" not in compare(full, bare)["layers"]
+
+
+def test_the_page_is_written_with_its_picture(tmp_path):
+    mpl.use("Agg")
+    hostile = made_run(merging(), model={"name": "<script>$x$</script>"})
+    place = write_compare(hostile, with_heads(made_run(collapsing(layers=5))), tmp_path / "both")
+    assert sorted(path.name for path in place.parent.iterdir()) == ["compare.html", "compare.png"]
+    document = place.read_text(encoding="utf-8")
+    assert "<script>" not in document
+    assert document.count("<img") == 1
+    assert "Verdict on A" in document
+    assert "Verdict on B" in document
+
+
+def test_the_picture_shows_both_curves():
+    mpl.use("Agg")
+    a, b = made_run(merging(sizes=(5, 4))), made_run(collapsing())
+    figure = draw_compare(a, b)
+    curves = [line.get_ydata() for axes in figure.axes for line in axes.lines]
+    for run in (a, b):
+        assert any(np.array_equal(run.array("sphere_cosine"), curve) for curve in curves)
+    mpl.pyplot.close(figure)

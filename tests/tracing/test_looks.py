@@ -1,0 +1,199 @@
+"""Statistics of one attention call: the full matrix, the engine, masks, groups, blocks."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import entr, softmax
+
+from tokenflock.errors import InputError
+from tokenflock.masks import Causal
+from tokenflock.measure import Measure
+from tokenflock.models import SA
+from tokenflock.observables import Snapshot, attention_entropy, attention_rank
+from tokenflock.reduce import Dense
+from tokenflock.space import Sphere
+from tokenflock.weights import Weights
+
+torch = pytest.importorskip("torch")
+
+from tokenflock.tracing.looks import look  # noqa: E402
+
+SCALING, WIDTH = 0.3, 50
+
+
+def heads(count, keys, n, size=7, seed=0, kind=torch.float64):
+    """Queries and keys with a large common part, as trained models have."""
+    rng = np.random.default_rng(seed)
+    query = 1.5 * rng.normal(size=(count, n, size)) + 2.0
+    key = rng.normal(size=(keys, n, size)) + 3.0 * rng.normal(size=(keys, 1, size))
+    key[:, 0] *= 1.7
+    return torch.as_tensor(query, dtype=kind), torch.as_tensor(key, dtype=kind)
+
+
+def direct(query, key, added):
+    """Everything from the n x n scores; `added` (H, n, n) with -inf where nobody may look."""
+    query, key = query.double().numpy(), key.double().numpy()
+    key = np.repeat(key, len(query) // len(key), axis=0)
+    scores = SCALING * query @ key.swapaxes(1, 2) + added
+    visible = np.isfinite(scores)
+    found = {name: [] for name in ("entropy", "share", "mass", "beta", "rank")}
+    for head, seen in zip(scores, visible, strict=True):
+        rows = [softmax(row) for row in head[seen.any(1)]]
+        entropy = np.sum(entr(rows), axis=1)
+        columns = seen.sum(1)[seen.any(1)]
+        found["entropy"].append(entropy.mean())
+        found["share"].append(np.mean(entropy[columns > 1] / np.log(columns[columns > 1])))
+        found["mass"].append(np.mean(rows, axis=0))
+        several = [row[mask] for row, mask in zip(head, seen, strict=True) if mask.sum() > 1]
+        variance = np.mean([np.mean((row - row.mean()) ** 2) for row in several])
+        found["beta"].append(np.sqrt(WIDTH * variance))
+        singular = np.linalg.svd(np.asarray(rows), compute_uv=False)
+        found["rank"].append(np.exp(np.sum(entr(singular / singular.sum()))))
+    return {name: np.asarray(value) for name, value in found.items()}
+
+
+def agree(found, known, rtol):
+    mass = known["mass"]
+    pairs = {
+        "attention_entropy": known["entropy"],
+        "attention_entropy_share": known["share"],
+        "sink_share": mass.max(1),
+        "first_mass": mass[:, 0],
+        "beta_logits": known["beta"],
+        "column_mass": mass.mean(0),
+        "attention_rank": known["rank"],
+    }
+    for name, value in pairs.items():
+        np.testing.assert_allclose(found[name], value, rtol=rtol, atol=rtol, err_msg=name)
+    np.testing.assert_array_equal(found["sink_token"], mass.argmax(1))
+
+
+def masks(heads, n):
+    """(mask given, causal, the additive matrix it means)."""
+    rng = np.random.default_rng(7)
+    future = np.triu(np.ones((n, n), bool), 1)
+    seen = rng.random((n, n)) < 0.5
+    seen[:, 2] = True
+    seen[4] = False  # a row that sees nothing counts as nothing
+    bias = rng.normal(size=(heads, n, n))
+    lowest = torch.finfo(torch.float32).min
+    hide = np.where(seen, 0.0, -np.inf)
+    padding = np.arange(n) < n - 3
+    causal = np.where(future, -np.inf, 0.0)
+    return {
+        "none": (None, False, 0.0),
+        "causal": (None, True, causal),
+        "bool": (torch.as_tensor(seen)[None, None], False, hide),
+        "lowest": (torch.where(torch.as_tensor(seen), 0.0, lowest)[None], False, hide),
+        "bias": (torch.as_tensor(bias + causal)[None], False, bias + causal),
+        "padding and causal": (
+            torch.as_tensor(padding)[None, None, None],
+            True,
+            causal + np.where(padding, 0.0, -np.inf),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", masks(2, 5))
+@pytest.mark.parametrize("rows", [None, 5])
+def test_blocks_agree_with_the_full_matrix(name, rows):
+    query, key = heads(6, 2, 23)
+    mask, causal, added = masks(6, 23)[name]
+    found = look(
+        query, key, mask=mask, causal=causal, scaling=SCALING, width=WIDTH, rank=True, rows=rows
+    )
+    agree(found, direct(query, key, np.broadcast_to(added, (6, 23, 23))), rtol=1e-10)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_single_precision_is_enough(causal):
+    """Scores with a common part of about 100 per row lose nothing that shows."""
+    query, key = heads(4, 4, 40, kind=torch.float32)
+    added = np.broadcast_to(
+        np.where(np.triu(np.ones((40, 40)), 1) * causal, -np.inf, 0), (4, 40, 40)
+    )
+    query, key = 2 * query, key + 20.0
+    found = look(query, key, causal=causal, scaling=SCALING, width=WIDTH, rank=True)
+    agree(found, direct(query, key, added), rtol=3e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_engine_reads_the_same_entropy_and_rank(causal):
+    """SA(beta) with Q, K per head on the same tokens: scores beta <Q x_i, K x_j>."""
+    rng = np.random.default_rng(3)
+    tokens = rng.normal(size=(14, 5))
+    tokens /= np.linalg.norm(tokens, axis=1, keepdims=True)
+    Q, K, beta = 2 * rng.normal(size=(3, 4, 5)), 2 * rng.normal(size=(3, 4, 5)), 0.9
+    model = SA(beta, Weights(Q=Q, K=K, V=1.0), mask=Causal() if causal else None)
+    snapshot = Snapshot(jnp.asarray(0.0), Measure(Sphere(5), tokens), model, Dense())
+    known = eqx.filter_jit(lambda s: (attention_entropy(s), attention_rank(s)))(snapshot)
+    query, key = (torch.as_tensor(np.einsum("hkd,nd->hnk", W, tokens)) for W in (Q, K))
+    found = look(query, key, causal=causal, scaling=beta, width=5, rank=True, rows=4)
+    np.testing.assert_allclose(found["attention_entropy"], known[0], rtol=1e-10)
+    np.testing.assert_allclose(found["attention_rank"], known[1], rtol=1e-10)
+
+
+def test_flat_and_sharp_heads_by_hand():
+    """Zero queries look everywhere alike; long ones at one token. Rank 1 both times."""
+    n, key = 8, torch.eye(8, dtype=torch.float64)[None].repeat(2, 1, 1)
+    query = torch.zeros(2, n, 8, dtype=torch.float64)
+    query[1, :, 5] = 1e3
+    found = look(query, key, causal=False, scaling=1.0, width=16, rank=True)
+    np.testing.assert_allclose(found["attention_entropy"], [np.log(n), 0.0], atol=1e-12)
+    np.testing.assert_allclose(found["attention_entropy_share"], [1.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(found["sink_share"], [1 / n, 1.0])
+    np.testing.assert_allclose(found["first_mass"], [1 / n, 0.0], atol=1e-12)
+    assert found["sink_token"][1] == 5
+    # One score of 1000 among seven zeros has the standard deviation 1000 sqrt(7)/8.
+    np.testing.assert_allclose(found["beta_logits"], [0.0, 4 * 1e3 * np.sqrt(7) / 8], atol=1e-9)
+    np.testing.assert_allclose(found["attention_rank"], [1.0, 1.0])
+    np.testing.assert_allclose(found["column_mass"].sum(), 1.0)
+
+
+def test_beta_of_isotropic_tokens_is_beta():
+    """<q, k> = beta <x, y> on independent unit tokens in R^d: beta_logits returns beta."""
+    rng, beta, d = np.random.default_rng(11), 6.0, 64
+    tokens = rng.normal(size=(1, 600, d))
+    tokens = torch.as_tensor(tokens / np.linalg.norm(tokens, axis=-1, keepdims=True))
+    other = torch.as_tensor(np.linalg.qr(rng.normal(size=(d, d)))[0])
+    found = look(tokens, tokens @ other, causal=False, scaling=beta, width=d)
+    assert found["beta_logits"][0] == pytest.approx(beta, rel=0.03)
+
+
+def test_scaling_scales_beta_and_sharpens():
+    query, key = heads(3, 1, 30)
+    mild, warm = (
+        look(query, key, causal=True, scaling=scaling, width=WIDTH) for scaling in (0.1, 0.2)
+    )
+    np.testing.assert_allclose(warm["beta_logits"], 2 * mild["beta_logits"], rtol=1e-12)
+    assert (warm["attention_entropy"] < mild["attention_entropy"]).all()
+
+
+def test_one_token_and_nothing_visible():
+    query, key = heads(2, 2, 1)
+    alone = look(query, key, causal=True, scaling=1.0, width=4)
+    assert alone["attention_entropy"].tolist() == [0.0, 0.0]
+    assert alone["first_mass"].tolist() == [1.0, 1.0]
+    assert np.isnan(alone["attention_entropy_share"]).all()
+    blind = look(
+        query, key, mask=torch.zeros(1, 1, dtype=torch.bool), causal=False, scaling=1.0, width=4
+    )
+    assert np.isnan(blind["attention_entropy"]).all()
+    assert blind["column_mass"].tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"query": torch.ones(1, 4, 9, 7)}, "one text at a time"),
+        ({"key": torch.ones(3, 9, 7)}, "3 key heads must divide the 4 query heads"),
+        ({"key": torch.ones(2, 8, 7)}, "key heads, n, k"),
+        ({"mask": torch.ones(1, 1, 9, 8, dtype=torch.bool)}, "must broadcast to"),
+        ({"mask": torch.ones(2, 1, 9, 9, dtype=torch.bool)}, "must broadcast to"),
+    ],
+)
+def test_bad_input_is_a_sentence(change, says):
+    call = {"query": torch.ones(4, 9, 7), "key": torch.ones(2, 9, 7), **change}
+    with pytest.raises(InputError, match=says):
+        look(**call, causal=False, scaling=1.0, width=4)

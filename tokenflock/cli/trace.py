@@ -1,0 +1,349 @@
+"""tokenflock trace: the theory's observables on a checkpoint, layer by layer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from .errors import in_a_sentence
+
+if TYPE_CHECKING:
+    from ..trajectory import Trajectory
+
+COMPARE = "compare"
+PLAIN = "model"
+
+
+class _ModelFirst(TyperGroup):
+    """`trace compare A B` compares; everything else after `trace` is MODEL and its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args[:1] == [COMPARE] else [PLAIN, *args])
+
+
+class _Nameless(TyperCommand):
+    """The command behind `trace MODEL`: its usage shows no word between the two."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        return super().make_context("", args, parent, **extra)
+
+
+trace_app = typer.Typer(cls=_ModelFirst, add_completion=False, rich_markup_mode="markdown")
+
+MODEL = typer.Argument(
+    ..., metavar="MODEL", help="A folder in the Hugging Face layout, or a .gguf file."
+)
+TEXT = typer.Argument(None, metavar="TEXT", help="The text to read.")
+FILE = typer.Option(
+    None, "--file", metavar="F", help="Texts, one per line: means and bands over all of them."
+)
+TOKENS = typer.Option(
+    None, "--tokens", metavar="F", help="Token ids or token strings instead of text, one per line."
+)
+SPLIT = typer.Option(
+    None,
+    "--split",
+    metavar="REGEX",
+    help="How to cut a text where the checkpoint has only vocab.txt; 'smiles' for reactions.",
+)
+TRUNCATE = typer.Option(False, "--truncate", help="Cut a text at the model's context length.")
+WINDOW = typer.Option(
+    None, "--window", metavar="N", min=2, help="Read a long text in windows of N tokens."
+)
+PRECISION = typer.Option(
+    None, "--precision", metavar="DTYPE", help="float32, float64 or bfloat16 (default: as stored)."
+)
+REFERENCE = typer.Option(
+    None,
+    "--reference-beta",
+    metavar="B",
+    help="Beta of the energy and of the theory's curve (default: median of the heads' own).",
+)
+WITHOUT_FIRST = typer.Option(
+    False, "--without-first", help="Leave the first token, often a sink, out of the cloud."
+)
+NO_MLP = typer.Option(False, "--no-mlp", help="Take the feed-forward block out of every layer.")
+NO_ATTENTION = typer.Option(False, "--no-attention", help="Take attention out of every layer.")
+REPEAT = typer.Option(
+    1, "--repeat", metavar="K", help="Run the stack, or the shared layer, K times."
+)
+BETA_SCALE = typer.Option(
+    1.0, "--beta-scale", metavar="S", help="Multiply attention scores by S (inverse temperature)."
+)
+SWAP = typer.Option(
+    "none", "--swap-values", help="identity: attention moves tokens by plain averages (V = I)."
+)
+START = typer.Option(
+    "text", "--start", help="random: Gaussian directions; permuted: the text's tokens shuffled."
+)
+SEED = typer.Option(0, "--seed", metavar="N", help="Seed of --start.")
+OUT = typer.Option(None, "--out", metavar="DIR", help="Folder to write the result to.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace an earlier result in --out.")
+JSON = typer.Option(False, "--json", help="One JSON object on stdout.")
+
+
+@trace_app.command(PLAIN, cls=_Nameless)
+@in_a_sentence
+def trace(
+    model: Path = MODEL,
+    text: str | None = TEXT,
+    file: Path | None = FILE,
+    tokens: Path | None = TOKENS,
+    split: str | None = SPLIT,
+    truncate: bool = TRUNCATE,
+    window: int | None = WINDOW,
+    out: Path | None = OUT,
+    overwrite: bool = OVERWRITE,
+    report: bool = typer.Option(
+        False, "--report", help="Also write report.html and its pictures (into --out)."
+    ),
+    states: bool = typer.Option(
+        False, "--states", help="Keep the tokens of every layer (memory O(L n d), not O(n d))."
+    ),
+    without_first: bool = WITHOUT_FIRST,
+    no_mlp: bool = NO_MLP,
+    no_attention: bool = NO_ATTENTION,
+    repeat: int = REPEAT,
+    beta_scale: float = BETA_SCALE,
+    swap_values: Literal["none", "identity"] = SWAP,
+    start: Literal["text", "random", "permuted"] = START,
+    seed: int = SEED,
+    precision: str | None = PRECISION,
+    reference_beta: float | None = REFERENCE,
+    as_json: bool = JSON,
+) -> None:
+    """Follow the tokens of a text through a trained Transformer, with the theory's quantities.
+
+    The original model runs (transformers + torch: `pip install "tokenflock[trace]"`), with hooks beside
+    it; nothing is downloaded, and pickles are never executed.
+
+    Examples:
+
+    - Look: `tokenflock trace path/to/checkpoint "The quick brown fox jumps over the lazy dog."`
+
+    - A page with pictures: `tokenflock trace path/to/checkpoint --file texts.txt --report --out runs/t`
+
+    - Take a part out: `tokenflock trace path/to/checkpoint "..." --no-mlp --repeat 4`
+
+    - Only vocab.txt: `tokenflock trace path/to/albert "CCO>>CC=O" --split smiles`
+
+    - Two of them: `tokenflock trace compare runs/a runs/b`, or two checkpoints and a text
+
+    Read it in Python: `run = tokenflock.open("runs/t"); run["mean_cosine"]`
+
+    Exit codes: 0 fine, 1 the model failed, 2 bad usage or input, 130 interrupted.
+    """
+    from ..errors import InputError
+    from ..tracing.interventions import Interventions
+    from ..tracing.output import check_place, default_place, write
+
+    place = default_place(model.name) if report and out is None else out
+    if place is not None:
+        check_place(place, overwrite)
+    if overwrite and out is None:
+        raise InputError("--overwrite replaces the result in --out; name that folder")
+    change = Interventions(
+        mlp=not no_mlp,
+        attention=not no_attention,
+        repeat=repeat,
+        beta_scale=beta_scale,
+        swap_values=swap_values,
+        start=start,
+        seed=seed,
+    )
+    with _progress(f"trace {model.name}") as tell:
+        run = _traced(
+            model,
+            _texts(text, file, tokens),
+            tell,
+            split=split,
+            truncate=truncate,
+            window=window,
+            change=change,
+            precision=precision,
+            reference_beta=reference_beta,
+            states=states or report,
+            without_first=without_first,
+            attention_rank=report,
+            perturbation=report,
+        )
+        if place is not None:
+            tell(1.0, "writing")
+            write(run, place, overwrite, report=report)
+    _tell(run, place, as_json)
+
+
+@trace_app.command(COMPARE)
+@in_a_sentence
+def compare(
+    first: Path = typer.Argument(..., metavar="A", help="A traced folder, or a checkpoint."),
+    second: Path = typer.Argument(..., metavar="B", help="Another one."),
+    text: str | None = TEXT,
+    file: Path | None = FILE,
+    tokens: Path | None = TOKENS,
+    split: str | None = SPLIT,
+    truncate: bool = TRUNCATE,
+    window: int | None = WINDOW,
+    precision: str | None = PRECISION,
+    reference_beta: float | None = REFERENCE,
+    without_first: bool = WITHOUT_FIRST,
+    out: Path | None = OUT,
+    overwrite: bool = OVERWRITE,
+    as_json: bool = JSON,
+) -> None:
+    """Put two checkpoints, or two traces of one, side by side.
+
+    Examples:
+
+    - Two interventions: `tokenflock trace MODEL "..." --out runs/full`, then
+      `tokenflock trace MODEL "..." --no-mlp --out runs/bare`, then
+      `tokenflock trace compare runs/full runs/bare --out runs/both`
+
+    - Two checkpoints on one text: `tokenflock trace compare before/ after/ "some text"`
+    """
+    from ..tracing.compare import compare as compared
+    from ..tracing.compare import write_compare
+    from ..tracing.output import check_place, is_traced
+
+    if out is not None:
+        check_place(out, overwrite)
+    fresh = [place for place in (first, second) if not is_traced(place)]
+    given = _texts(text, file, tokens, needed=bool(fresh))
+    runs = []
+    for place in (first, second):
+        if place not in fresh:
+            runs.append(_stored(place))
+            continue
+        with _progress(f"trace {place.name}") as tell:
+            runs.append(
+                _traced(
+                    place,
+                    given,
+                    tell,
+                    split=split,
+                    truncate=truncate,
+                    window=window,
+                    precision=precision,
+                    reference_beta=reference_beta,
+                    states=False,
+                    without_first=without_first,
+                )
+            )
+    result = compared(runs[0], runs[1])
+    if out is not None:
+        write_compare(runs[0], runs[1], out)
+    if as_json:
+        typer.echo(json.dumps(result, allow_nan=False))
+        return
+    for line in result["words"]:
+        typer.echo(line)
+    if out is not None:
+        typer.echo(f"{out}: {', '.join(sorted(item.name for item in out.iterdir()))}")
+
+
+def _texts(
+    text: str | None, file: Path | None, tokens: Path | None, needed: bool = True
+) -> dict[str, Any]:
+    """Exactly one source of tokens."""
+    from ..errors import InputError
+
+    given = {"text": text, "file": file, "tokens": tokens}
+    named = {name: value for name, value in given.items() if value is not None}
+    if len(named) > 1:
+        raise InputError(f"give one of TEXT, --file and --tokens, not {' and '.join(named)}")
+    if needed and not named:
+        raise InputError("there is nothing to read: give TEXT, --file F or --tokens F")
+    return named
+
+
+def _traced(
+    model: Path, given: dict[str, Any], tell: Callable[[float, str], None], **options: Any
+) -> Trajectory:
+    """Load once, then read text or tokens."""
+    from ..tracing import trace as run_trace
+    from ..tracing.load import open_checkpoint
+    from ..tracing.words import read_texts, read_tokens
+
+    texts = read_texts(given["file"]) if "file" in given else given.get("text")
+    tell(0.0, "loading")
+    checkpoint = open_checkpoint(model, options.pop("precision"))
+    words = read_tokens(checkpoint, given["tokens"]) if "tokens" in given else None
+    return run_trace(checkpoint, texts, words=words, report=tell, **options)
+
+
+def _stored(place: Path) -> Trajectory:
+    from ..store import read
+
+    return read(place)
+
+
+class _progress:
+    """A bar on stderr that leaves nothing behind when something goes wrong.
+
+    A Ctrl-C that falls into a callback of the garbage collector is swallowed there (JAX has one); it is
+    remembered, and the next report of progress ends the trace.
+    """
+
+    def __init__(self, label: str):
+        self.label = label
+        self.interrupted = False
+
+    def __enter__(self) -> Callable[[float, str], None]:
+        import signal
+
+        from rich.markup import escape
+
+        from ..integrate.progress import make_bar
+
+        self.bar = make_bar(escape(self.label))
+        task = self.bar.task_ids[0]
+
+        def interrupt(number: int, frame: Any) -> None:
+            self.interrupted = True
+            raise KeyboardInterrupt
+
+        def tell(done: float, note: str) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.bar.update(task, completed=done, note=escape(note))
+
+        with contextlib.suppress(ValueError):  # handlers belong to the main thread
+            self.before = signal.signal(signal.SIGINT, interrupt)
+        return tell
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        import signal
+
+        with contextlib.suppress(ValueError, AttributeError):
+            signal.signal(signal.SIGINT, self.before)
+        self.bar.live.transient = kind is not None
+        self.bar.stop()
+
+
+def _tell(run: Trajectory, place: Path | None, as_json: bool) -> None:
+    """The JSON object, or a table and what happened in plain words."""
+    from ..tracing.verdict import plain_words, summary, verdict
+
+    if as_json:
+        typer.echo(json.dumps(summary(run), allow_nan=False))
+        return
+    from rich.console import Console
+
+    from ..tracing.output import table
+
+    console = Console(markup=False, highlight=False)
+    console.print(table(run))
+    for line in plain_words(run):
+        console.print(f"- {line}")
+    found = verdict(run)
+    console.print(f"verdict: {found.word} ({found.criterion})")
+    if place is not None:
+        console.print(f"{place}: {', '.join(sorted(item.name for item in place.iterdir()))}")

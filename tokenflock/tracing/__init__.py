@@ -1,0 +1,4 @@
+"""Trace: the observables of the theory on real, trained Transformers."""
+
+from .api import trace as trace
+from .interventions import Interventions as Interventions

@@ -1,0 +1,277 @@
+"""Where a Transformer keeps its layers, its attention, its perceptron and its norms.
+
+transformers names these parts differently in every family; the table below is all that is known about
+them. A model of another family is still traced: its layers are found through what transformers itself
+records as hidden states, and `Anatomy.missing` says what cannot be read without a row in the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from .cloud import Affine
+    from .spectra import Projections
+
+Scheme = Literal["post", "pre"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Paths of the parts of one layer, below the layer; `*_model` paths start at the backbone.
+
+    `attention` calls the attention function; the outputs of `attention_update` and `mlp_update` are
+    what is added to the residual. A post-LN layer ends in `layer_norm`, and `attention_norm` stands
+    between its halves; a pre-LN layer begins with `norm_before`, its stack ends in `final_norm_model`.
+    """
+
+    scheme: Scheme
+    attention: str
+    attention_update: str
+    mlp_update: str
+    queries: tuple[str, ...]
+    norm_before: str | None = None
+    attention_norm: str | None = None
+    layer_norm: str | None = None
+    first_norm_model: str | None = None
+    final_norm_model: str | None = None
+    # Whether the last hidden state is taken after the final norm (language models) or before it.
+    ends_in_norm: bool = True
+
+
+_BERT = Family(
+    scheme="post",
+    attention="attention.self",
+    attention_update="attention.output.dense",
+    mlp_update="output.dense",
+    queries=("attention.self.query", "attention.self.key", "attention.self.value"),
+    attention_norm="attention.output.LayerNorm",
+    layer_norm="output.LayerNorm",
+    first_norm_model="embeddings.LayerNorm",
+)
+_LLAMA = Family(
+    scheme="pre",
+    attention="self_attn",
+    attention_update="self_attn.o_proj",
+    mlp_update="mlp.down_proj",
+    queries=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    norm_before="input_layernorm",
+    final_norm_model="norm",
+)
+FAMILIES: dict[str, Family] = {
+    "albert": Family(
+        scheme="post",
+        attention="attention",
+        attention_update="attention.dense",
+        mlp_update="ffn_output",
+        queries=("attention.query", "attention.key", "attention.value"),
+        attention_norm="attention.LayerNorm",
+        layer_norm="full_layer_layer_norm",
+    ),
+    "bert": _BERT,
+    "roberta": _BERT,
+    "distilbert": Family(
+        scheme="post",
+        attention="attention",
+        attention_update="attention.out_lin",
+        mlp_update="ffn.lin2",
+        queries=("attention.q_lin", "attention.k_lin", "attention.v_lin"),
+        attention_norm="sa_layer_norm",
+        layer_norm="output_layer_norm",
+        first_norm_model="embeddings.LayerNorm",
+    ),
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "qwen2": _LLAMA,
+    "gpt2": Family(
+        scheme="pre",
+        attention="attn",
+        attention_update="attn.c_proj",
+        mlp_update="mlp.c_proj",
+        queries=("attn.c_attn",),
+        norm_before="ln_1",
+        final_norm_model="ln_f",
+    ),
+    "vit": Family(
+        scheme="pre",
+        attention="attention",
+        attention_update="attention.o_proj",
+        mlp_update="mlp.fc2",
+        queries=("attention.q_proj", "attention.k_proj", "attention.v_proj"),
+        norm_before="layernorm_before",
+        final_norm_model="layernorm",
+        ends_in_norm=False,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """One model with the parts that were found."""
+
+    model: nn.Module
+    backbone: nn.Module
+    kind: str
+    layers: tuple[nn.Module, ...]
+    family: Family | None
+    # One entry per norm, for as long as this look at the model lasts: weights may change later.
+    _affines: dict[int, Affine] = field(default_factory=dict)
+
+    @staticmethod
+    def of(model: nn.Module) -> Anatomy:
+        """Look a model over; a model that records no hidden states is refused."""
+        backbone = getattr(model, "base_model", model)
+        config = getattr(model, "config", None)
+        kind = getattr(config, "model_type", None) or type(model).__name__
+        if config is None:
+            raise InputError(
+                f"{type(model).__name__} has no config; trace reads transformers models "
+                "(PreTrainedModel), in memory or from a folder"
+            )
+        layers = _layers(backbone)
+        family = FAMILIES.get(kind)
+        if family is not None and not _fits(family, backbone, layers):
+            family = None
+        return Anatomy(model, backbone, kind, layers, family)
+
+    @property
+    def config(self) -> Any:
+        """The settings of the model."""
+        return self.model.config
+
+    @property
+    def passes(self) -> int:
+        """Layers a token goes through: more than there are modules where a layer is shared."""
+        count = int(getattr(self.config, "num_hidden_layers", len(self.layers)))
+        return count * int(getattr(self.config, "inner_group_num", 1))
+
+    @property
+    def width(self) -> int:
+        """Dimension d of a token."""
+        return int(self.config.hidden_size)
+
+    @property
+    def scheme(self) -> Scheme | None:
+        """Where the norms stand, if known."""
+        return None if self.family is None else self.family.scheme
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only those before it."""
+        attention = self.part(self.layers[0], "attention") if self.family and self.layers else None
+        return bool(getattr(attention, "is_causal", getattr(self.config, "is_decoder", False)))
+
+    def part(self, layer: nn.Module, name: str) -> nn.Module | None:
+        """A part of a layer by its name in `Family`."""
+        path = getattr(self.family, name, None)
+        return None if path is None else layer.get_submodule(path)
+
+    def first_affine(self) -> Affine | None:
+        """Gain and bias of the norm that ends the embedding, None if there is none."""
+        return self._affine(self.family and self.family.first_norm_model)
+
+    def final_affine(self) -> Affine | None:
+        """Gain and bias of the norm that ends a pre-LN stack."""
+        return self._affine(self.family and self.family.final_norm_model)
+
+    def layer_affine(self, layer: nn.Module) -> Affine | None:
+        """Gain and bias of the norm that ends a post-LN layer."""
+        return self._affine_of(self.part(layer, "layer_norm"))
+
+    def _affine(self, path: str | None) -> Affine | None:
+        return None if path is None else self._affine_of(self.backbone.get_submodule(path))
+
+    def _affine_of(self, norm: Any) -> Affine | None:
+        if norm is None:
+            return None
+        if id(norm) not in self._affines:
+            from .cloud import Affine
+
+            bias = getattr(norm, "bias", None)
+            bias = None if bias is None else bias.detach()
+            self._affines[id(norm)] = Affine(norm.weight.detach(), bias)
+        return self._affines[id(norm)]
+
+    def projections(self) -> list[Projections] | None:
+        """Queries, keys, values and output of every distinct layer, split into heads."""
+        if self.family is None:
+            return None
+        return [_projections(self, layer) for layer in self.layers]
+
+    def missing(self) -> list[str]:
+        """What cannot be read of this model, one sentence each."""
+        if self.family is not None:
+            return []
+        known = ", ".join(sorted(FAMILIES))
+        return [
+            f"{self.kind} is not one of the families whose parts are known ({known}): spectra of the "
+            "weights, speeds against theory and interventions on single parts are left out"
+        ]
+
+
+def _layers(backbone: nn.Module) -> tuple[nn.Module, ...]:
+    """Modules whose outputs transformers records as hidden states, or the longest list of layers."""
+    from torch import nn
+
+    recorded = (getattr(backbone, "_can_record_outputs", None) or {}).get("hidden_states")
+    target = getattr(recorded, "target_class", recorded)
+    if isinstance(target, type):
+        found = tuple(part for part in backbone.modules() if isinstance(part, target))
+        if found:
+            return found
+    lists = [part for part in backbone.modules() if isinstance(part, nn.ModuleList)]
+    return tuple(max(lists, key=len, default=()))
+
+
+def _fits(family: Family, backbone: nn.Module, layers: tuple[nn.Module, ...]) -> bool:
+    """Whether every path of the table exists: a later transformers may rename parts."""
+    inside = [family.attention, family.attention_update, family.mlp_update, *family.queries]
+    norms = (family.norm_before, family.attention_norm, family.layer_norm)
+    inside += [path for path in norms if path]
+    outside = [path for path in (family.first_norm_model, family.final_norm_model) if path]
+    try:
+        for path in outside:
+            backbone.get_submodule(path)
+        for layer in layers:
+            for path in inside:
+                layer.get_submodule(path)
+    except AttributeError:
+        return False
+    return bool(layers)
+
+
+def _projections(anatomy: Anatomy, layer: nn.Module) -> Projections:
+    """Maps of the token that attention reads: the gain of a norm before it belongs to them."""
+    from .spectra import Projections
+
+    assert anatomy.family is not None
+    config = anatomy.config
+    heads = int(config.num_attention_heads)
+    groups = int(getattr(config, "num_key_value_heads", None) or heads)
+    matrices = [_matrix(layer.get_submodule(path)) for path in anatomy.family.queries]
+    if len(matrices) == 1:
+        matrices = list(matrices[0].chunk(3, dim=0))
+    norm: Any = anatomy.part(layer, "norm_before")
+    gain = 1.0 if norm is None else norm.weight.detach()
+    query, key, value = (matrix * gain for matrix in matrices)
+    output = _matrix(layer.get_submodule(anatomy.family.attention_update))
+    size = query.shape[0] // heads
+    attention = layer.get_submodule(anatomy.family.attention)
+    return Projections(
+        query=query.reshape(heads, size, -1),
+        key=key.reshape(groups, size, -1),
+        value=value.reshape(groups, size, -1),
+        output=output.reshape(output.shape[0], heads, size),
+        scaling=float(getattr(attention, "scaling", size**-0.5)),
+    )
+
+
+def _matrix(module: Any) -> Any:
+    """The matrix W of x -> W x: GPT-2 keeps its transpose."""
+    weight = module.weight.detach()
+    return weight.T if type(module).__name__ == "Conv1D" else weight

@@ -1,0 +1,300 @@
+"""`trace`: run a checkpoint on a text and read its tokens layer by layer."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError, SolveError, TokenflockError, require
+from ..trajectory import Trajectory
+from .anatomy import Anatomy
+from .collect import Collector
+from .interventions import Interventions, intervened
+from .load import Checkpoint, open_checkpoint
+from .perturb import SIZES, Growth, moved_copy
+from .result import WEIGHT_AXES, Facts, assemble
+from .spectra import head_maps
+from .watch import Listener, starting_from
+from .words import Words, encode, fit, limit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Report = Callable[[float, str], None]
+# One forward pass reads tokens, or whatever keywords the model's own forward takes.
+Given = Words | Mapping[str, Any]
+# With neither weights that can be read nor a stated beta, energies are read at this one.
+FALLBACK_BETA = 1.0
+PERTURBATION_SEED = 1
+
+
+def trace(
+    model: str | Path | Any,
+    text: str | Sequence[str] | None = None,
+    *,
+    words: Sequence[Words] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    split: str | None = None,
+    truncate: bool = False,
+    window: int | None = None,
+    change: Interventions | None = None,
+    precision: str | None = None,
+    reference_beta: float | None = None,
+    states: bool = True,
+    without_first: bool = False,
+    attention_rank: bool = False,
+    perturbation: bool = False,
+    tokenizer: Any = None,
+    report: Report | None = None,
+) -> Trajectory:
+    """Run a checkpoint on one or several texts; the clock of the result is the layer.
+
+    model -- a folder in the Hugging Face layout, a .gguf file, or a transformers model in memory.
+    text -- one text or several; or `words` (tokens already made), or `inputs` (keywords of the model's
+        own forward, batch of one, as `pixel_values` of a ViT).
+    split -- how to cut a text where the checkpoint has only vocab.txt: a regular expression, "smiles".
+    truncate, window -- what to do with a text longer than the model's context.
+    change -- interventions, see `Interventions`; precision -- None as stored, "float32", "float64".
+    reference_beta -- the beta of energies and of the equiangular theory; None takes the median of the
+        heads' own, read from their weights, and the result states it.
+    states -- keep the sphere tokens of every layer (one text): memory O(L n d) instead of O(n d).
+    without_first -- leave the first token out of the cloud: decoders park attention on it.
+    attention_rank, perturbation -- two statistics that cost more than the rest together.
+
+    The original implementation runs, with hooks beside it; nothing is downloaded.
+    """
+    started = time.perf_counter()
+    tell = report or (lambda done, note: None)
+    tell(0.0, "loading")
+    checkpoint = model if isinstance(model, Checkpoint) else open_checkpoint(model, precision)
+    checkpoint.tokenizer = tokenizer or checkpoint.tokenizer
+    change = Interventions() if change is None else change
+    given = _given(checkpoint, text, words, inputs, split, truncate, window)
+    if change.start == "permuted":
+        given = [_permuted(each, change.seed) for each in given]
+    anatomy = Anatomy.of(checkpoint.model)
+    tell(0.0, "reading the weights")
+    weights = _weight_statistics(anatomy)
+    beta = _reference_beta(reference_beta, weights)
+    settings = {
+        "width": anatomy.width,
+        "reference_beta": beta,
+        "keep_states": states and len(given) == 1,
+        "without_first": without_first,
+        "attention_rank": attention_rank,
+    }
+    passes = _passes(anatomy, change, given, settings, tell)
+    growth = rounding = None
+    if perturbation:
+        growth, actual = _growth(anatomy, change, given[0], checkpoint.dtype, tell)
+        rounding = growth.rounding(actual)
+    facts = Facts(
+        model=_about(checkpoint, anatomy),
+        labels=_labels(given, passes, without_first),
+        interventions=change.changed(),
+        notes=[
+            *change.sentences(),
+            *_asides(given, states, without_first),
+            *checkpoint.notes,
+        ],
+        missing=anatomy.missing(),
+        scheme=anatomy.scheme,
+        causal=anatomy.causal,
+        width=anatomy.width,
+        reference_beta=beta,
+        seconds=time.perf_counter() - started,
+        rounding=rounding,
+        without_first=without_first,
+    )
+    extra = {} if growth is None else {"perturbation_growth": np.asarray(growth.growth())}
+    tell(1.0, "done")
+    return assemble(facts, passes, _by_layer(anatomy, weights, passes[0]), extra)
+
+
+def _given(
+    checkpoint: Checkpoint,
+    text: str | Sequence[str] | None,
+    words: Sequence[Words] | None,
+    inputs: Mapping[str, Any] | None,
+    split: str | None,
+    truncate: bool,
+    window: int | None,
+) -> list[Given]:
+    """What goes into the model, one entry per forward pass."""
+    require(
+        sum(item is not None for item in (text, words, inputs)) == 1,
+        "give one of text, words or inputs: what the model is to read",
+    )
+    if inputs is not None:
+        return [inputs]
+    if text is not None:
+        texts = [text] if isinstance(text, str) else list(text)
+        words = [encode(checkpoint, each, split=split) for each in texts]
+    assert words is not None
+    require(len(words) > 0, "there is no text; give at least one")
+    most = limit(checkpoint)
+    return [piece for each in words for piece in fit(each, most, truncate, window)]
+
+
+def _permuted(given: Given, seed: int) -> Given:
+    """The same tokens in another order; special ones around the text keep their places."""
+    if not isinstance(given, Words):
+        raise InputError("start=permuted shuffles the tokens of a text; give a text or tokens")
+    first, last = given.prefix, len(given) - given.suffix
+    order = [*range(first), *np.random.default_rng(seed).permutation(range(first, last))]
+    order = [int(place) for place in [*order, *range(last, len(given))]]
+    ids, labels = ([part[place] for place in order] for part in (given.ids, given.labels))
+    return dataclasses.replace(given, ids=ids, labels=labels)
+
+
+def _passes(
+    anatomy: Anatomy, change: Interventions, given: Sequence[Given], settings: dict, tell: Report
+) -> list[Collector]:
+    """One forward pass, and one collector, per text."""
+    passes, depth = [], anatomy.passes * change.repeat
+    for index, each in enumerate(given):
+
+        def progress(layer: int, index: int = index) -> None:
+            note = f"layer {layer} of {depth}"
+            if len(given) > 1:
+                note = f"text {index + 1} of {len(given)}, {note}"
+            tell((index + layer / depth) / len(given), note)
+
+        collector = Collector(**settings, progress=progress)
+        _forward(anatomy, change, collector, _tensors(each, anatomy, copies=1))
+        require(
+            len(collector.states) > 1,
+            f"{anatomy.kind} gives no hidden states, neither by its layers nor by "
+            "output_hidden_states=True; trace cannot read it",
+        )
+        passes.append(collector)
+    return passes
+
+
+def _tensors(given: Given, anatomy: Anatomy, copies: int) -> dict[str, Any]:
+    import torch
+
+    device = next(anatomy.model.parameters()).device
+    if isinstance(given, Words):
+        return {"input_ids": torch.tensor([given.ids] * copies, device=device)}
+    return {
+        name: torch.cat([value] * copies).to(device) if isinstance(value, torch.Tensor) else value
+        for name, value in given.items()
+    }
+
+
+def _forward(
+    anatomy: Anatomy, change: Interventions, listener: Listener, inputs: dict[str, Any]
+) -> None:
+    """The backbone's own forward with the listener beside it."""
+    import torch
+
+    keywords: dict[str, Any] = {"use_cache": False} if hasattr(anatomy.config, "use_cache") else {}
+    if anatomy.family is None:
+        keywords["output_hidden_states"] = True
+    try:
+        with torch.no_grad(), intervened(anatomy, change, listener):
+            anatomy.backbone(**inputs, **keywords)
+    except TokenflockError:
+        raise
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise SolveError(
+            f"{anatomy.kind} failed on this input ({type(error).__name__}: {reason}); check the tokens "
+            "and the interventions, or use a shorter text"
+        ) from error
+
+
+def _growth(
+    anatomy: Anatomy, change: Interventions, given: Given, precision: str, tell: Report
+) -> tuple[Growth, str]:
+    """Two copies of a text, one moved a little; and the precision the model really computes in.
+
+    A model in float64 may still compute parts in float32 (the RMSNorm of Llama does): then a
+    perturbation of 1e-10 is lost at once, and the larger one of float32 tells.
+    """
+    tell(0.95, "growth of a perturbation")
+
+    def measured(size: float) -> Growth:
+        heard, inputs = Growth(), _tensors(given, anatomy, copies=2)
+        move = functools.partial(moved_copy, size=size, seed=PERTURBATION_SEED)
+        with starting_from(anatomy, move):
+            _forward(anatomy, change, heard, inputs)
+        return heard
+
+    found = measured(SIZES[precision])
+    if precision != "float64":
+        return found, precision
+    coarse = measured(SIZES["float32"])
+    return (found, precision) if found.agrees(coarse) else (coarse, "float32")
+
+
+def _weight_statistics(anatomy: Anatomy) -> list[dict[str, np.ndarray]] | None:
+    """Spectra of every distinct layer."""
+    projections = anatomy.projections()
+    return None if projections is None else [head_maps(each) for each in projections]
+
+
+def _reference_beta(stated: float | None, weights: list[dict[str, np.ndarray]] | None) -> float:
+    if stated is not None:
+        require(0 <= stated < float("inf"), f"reference_beta must be >= 0, got {stated}")
+        return float(stated)
+    if weights is None:
+        return FALLBACK_BETA
+    return float(np.median([layer["beta_weights"] for layer in weights]))
+
+
+def _by_layer(
+    anatomy: Anatomy, weights: list[dict[str, np.ndarray]] | None, heard: Collector
+) -> dict[str, np.ndarray]:
+    """The spectra in the order in which the layers ran; a shared layer appears at every pass."""
+    if weights is None:
+        return {}
+    place = {id(layer): index for index, layer in enumerate(anatomy.layers)}
+    rows = [weights[place[id(module)]] for module in heard.order]
+    return {name: np.stack([row[name] for row in rows]) for name in WEIGHT_AXES}
+
+
+def _about(checkpoint: Checkpoint, anatomy: Anatomy) -> dict[str, Any]:
+    config = anatomy.config
+    return {
+        "name": checkpoint.name,
+        "source": checkpoint.source,
+        "family": anatomy.kind,
+        "layers": anatomy.passes,
+        "distinct_layers": len(anatomy.layers),
+        "heads": getattr(config, "num_attention_heads", None),
+        "width": anatomy.width,
+        "normalisation": anatomy.scheme,
+        "causal": anatomy.causal,
+        "parameters": sum(part.numel() for part in anatomy.backbone.parameters()),
+        "dtype": str(checkpoint.model.dtype).removeprefix("torch."),
+        "context": limit(checkpoint),
+    }
+
+
+def _labels(
+    given: Sequence[Given], passes: Sequence[Collector], without_first: bool
+) -> list[list[str]]:
+    """What each token of the cloud is called."""
+    skipped = 1 if without_first else 0
+    return [
+        each.labels[skipped:]
+        if isinstance(each, Words)
+        else [str(index + skipped) for index in range(heard.count)]
+        for each, heard in zip(given, passes, strict=True)
+    ]
+
+
+def _asides(given: Sequence[Given], states: bool, without_first: bool) -> list[str]:
+    notes = []
+    if without_first:
+        notes.append("the first token is left out of the cloud (not out of the attention)")
+    if states and len(given) > 1:
+        notes.append("several texts: states are not kept, statistics are given text by text")
+    return notes

@@ -1,0 +1,210 @@
+"""Interventions: the same checkpoint with a part taken out, changed, looped, or started elsewhere.
+
+Each is undone when the context ends; the weights themselves are never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import InputError, require
+from .watch import Listener, Look, starting_from, watching
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from .anatomy import Anatomy
+
+Swap = Literal["none", "identity"]
+Start = Literal["text", "random", "permuted"]
+LARGEST_REPEAT = 10_000
+
+
+@dataclass(frozen=True)
+class Interventions:
+    """What is changed; the defaults change nothing.
+
+    mlp, attention: False takes the part's update out of every layer (the norms stay).
+    repeat: the whole stack, or the shared layer, K times over.
+    beta_scale: every attention score is multiplied by it (inverse temperature).
+    swap_values: "identity" lets attention move tokens by the plain average of what they attend to,
+        (1/H) sum_h sum_j A^h_ij x_j with x the input of the attention, in place of the values' map.
+    start: "random" starts at Gaussian directions with each token's own norm; "permuted" shuffles the
+        tokens of the text, special ones aside, while positions stay.
+    """
+
+    mlp: bool = True
+    attention: bool = True
+    repeat: int = 1
+    beta_scale: float = 1.0
+    swap_values: Swap = "none"
+    start: Start = "text"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.repeat, int) and 1 <= self.repeat <= LARGEST_REPEAT,
+            f"repeat must be a whole number from 1 to {LARGEST_REPEAT}, got {self.repeat!r}",
+        )
+        require(
+            0 <= self.beta_scale < float("inf"),
+            f"beta-scale must be a finite number >= 0, got {self.beta_scale}",
+        )
+        for name, known in (("swap_values", Swap), ("start", Start)):
+            given, choices = getattr(self, name), known.__args__
+            require(
+                given in choices,
+                f"{name.replace('_', '-')} must be one of {', '.join(choices)}, got {given!r}",
+            )
+        require(
+            self.attention or self.swap_values == "none",
+            "swap-values changes what attention moves, and no-attention takes it out; choose one",
+        )
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from the model as trained."""
+        plain = asdict(Interventions())
+        given = {name: value for name, value in asdict(self).items() if value != plain[name]}
+        if "start" not in given:
+            given.pop("seed", None)
+        return given
+
+    def sentences(self) -> list[str]:
+        """What is run outside the training regime, in words."""
+        said = {
+            "mlp": "the feed-forward block is taken out of every layer",
+            "attention": "attention is taken out of every layer",
+            "repeat": f"the stack is run {self.repeat} times over",
+            "beta_scale": f"attention scores are multiplied by {self.beta_scale:g}",
+            "swap_values": "attention moves tokens by plain averages: V is the identity",
+            "start": f"the start is {self.start} (seed {self.seed})",
+        }
+        return [
+            f"outside the training regime: {said[name]}" for name in self.changed() if name in said
+        ]
+
+
+@contextlib.contextmanager
+def intervened(anatomy: Anatomy, what: Interventions, listener: Listener) -> Iterator[None]:
+    """The model with the interventions in place, telling `listener` of every forward pass."""
+    _require_parts(anatomy, what)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_repeated(anatomy, what.repeat))
+        if what.start == "random":
+            change = functools.partial(_same_norms, seed=what.seed)
+            stack.enter_context(starting_from(anatomy, change))
+        for name, kept in (("attention_update", what.attention), ("mlp_update", what.mlp)):
+            if not kept:
+                _hook_parts(stack, anatomy, name, lambda module, args, output: output * 0)
+        beside = _identity_values(stack, anatomy) if what.swap_values == "identity" else None
+        stack.enter_context(watching(anatomy, listener, what.beta_scale, beside))
+        yield
+
+
+def _require_parts(anatomy: Anatomy, what: Interventions) -> None:
+    """Parts must be known before they can be taken out."""
+    needs = [
+        flag
+        for flag, wanted in (
+            ("--no-mlp", not what.mlp),
+            ("--no-attention", not what.attention),
+            ("--swap-values", what.swap_values != "none"),
+        )
+        if wanted
+    ]
+    require(
+        not needs or anatomy.family is not None,
+        f"{' and '.join(needs)} need to know the parts of a layer, and {anatomy.kind} is not a family "
+        "whose parts are known; --repeat, --beta-scale and --start work without",
+    )
+
+
+def _hook_parts(
+    stack: contextlib.ExitStack, anatomy: Anatomy, name: str, hook: Callable[..., Any]
+) -> None:
+    for layer in anatomy.layers:
+        part = anatomy.part(layer, name)
+        assert part is not None
+        stack.callback(part.register_forward_hook(hook).remove)
+
+
+@contextlib.contextmanager
+def _repeated(anatomy: Anatomy, times: int) -> Iterator[None]:
+    """Loop the stack: the list of layers is replaced by itself, K times over."""
+    if times == 1:
+        yield
+        return
+    from torch import nn
+
+    config, passes = anatomy.config, anatomy.passes
+    homes = [] if passes != len(anatomy.layers) else _homes(anatomy)
+    config.num_hidden_layers = passes * times
+    for parent, name, layers in homes:
+        setattr(parent, name, nn.ModuleList([*layers] * times))
+    try:
+        yield
+    finally:
+        config.num_hidden_layers = passes
+        for parent, name, layers in homes:
+            setattr(parent, name, layers)
+
+
+def _homes(anatomy: Anatomy) -> list[tuple[Any, str, Any]]:
+    """Where the list of layers is kept; a shared layer is looped by its count alone."""
+    from torch import nn
+
+    for parent in anatomy.backbone.modules():
+        for name, child in parent.named_children():
+            if isinstance(child, nn.ModuleList) and tuple(child) == anatomy.layers:
+                return [(parent, name, child)]
+    raise InputError(
+        f"--repeat cannot find the list of layers of {anatomy.kind}; it must be a stack"
+    )
+
+
+def _same_norms(hidden: Tensor, seed: int) -> Tensor:
+    """Gaussian directions, each with the norm of the token it replaces."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(hidden.shape, generator=generator, dtype=torch.float64)
+    noise = noise / noise.norm(dim=-1, keepdim=True)
+    return (noise.to(hidden.device) * hidden.double().norm(dim=-1, keepdim=True)).to(hidden.dtype)
+
+
+def _identity_values(stack: contextlib.ExitStack, anatomy: Anatomy) -> Callable[..., None]:
+    """Keep the input of each attention, average it by the attention, and put that in place."""
+    kept: dict[str, Any] = {}
+
+    def keep(module: nn.Module, args: tuple, kwargs: dict) -> None:
+        kept["input"] = args[0] if args else kwargs["hidden_states"]
+
+    for layer in anatomy.layers:
+        attention = anatomy.part(layer, "attention")
+        assert attention is not None
+        handle = attention.register_forward_pre_hook(keep, with_kwargs=True)
+        stack.callback(handle.remove)
+    _hook_parts(stack, anatomy, "attention_update", lambda module, args, output: kept["average"])
+
+    def beside(module: nn.Module, look: Look, weigh: Callable[[Tensor], Tensor]) -> None:
+        kept["average"] = _averaged(kept["input"], look, weigh)
+
+    return beside
+
+
+def _averaged(tokens: Tensor, look: Look, weigh: Callable[[Tensor], Tensor]) -> Tensor:
+    """(1/H) sum_h A^h x, in slices as wide as a head, so that memory stays O(H n k)."""
+    import torch
+
+    groups, size = look.value.shape[1], look.value.shape[-1]
+    parts = []
+    for piece in tokens.split(size, dim=-1):
+        short = size - piece.shape[-1]
+        padded = torch.nn.functional.pad(piece, (0, short)) if short else piece
+        values = padded[:, None].expand(-1, groups, -1, -1).contiguous()
+        parts.append(weigh(values).mean(dim=2)[..., : piece.shape[-1]])
+    return torch.cat(parts, dim=-1)

@@ -1,0 +1,133 @@
+"""A trace on disk and on the terminal.
+
+    folder/
+      trajectory.zarr   the Trajectory: flock.open(folder)
+      summary.json      what --json prints
+      report.html, *.png   with --report
+
+The folder is filled under a hidden name beside its place and moved there in one step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, StoreError
+from ..store import SCRATCH, STORE
+from ..store import write as write_store
+from ..trajectory import Trajectory
+from .pictures import PICTURES
+from .reading import mean
+from .report import REPORT, write_report
+from .verdict import summary
+
+SUMMARY = "summary.json"
+ROWS = 14
+COLUMNS = (
+    ("layer", "time"),
+    ("cosine", "mean_cosine"),
+    ("without first", "mean_cosine_rest"),
+    ("on the sphere", "sphere_cosine"),
+    ("clusters", "clusters"),
+    ("rank", "effective_rank"),
+    ("norm", "norm_median"),
+    ("largest norm", "norm_max"),
+)
+
+
+def default_place(name: str) -> Path:
+    """runs/trace-NAME-TIME, for a report without --out."""
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "model"
+    return Path("runs") / f"trace-{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def is_traced(place: Path) -> bool:
+    """Whether a folder holds a stored trace."""
+    return (place / STORE).is_dir()
+
+
+def check_place(place: Path, overwrite: bool) -> None:
+    """Refuse a folder that must not be touched, before anything is computed."""
+    try:
+        exists, ours = place.exists(), is_traced(place) or (place / "compare.html").exists()
+        empty = place.is_dir() and not any(place.iterdir())
+    except (OSError, ValueError) as error:
+        raise InputError(f"--out {str(place)!r} cannot be used: {error}") from error
+    if exists and not place.is_dir():
+        raise InputError(f"{place} is a file; choose another --out")
+    if exists and not empty and not overwrite:
+        raise InputError(f"{place} exists; choose another --out, or replace it with --overwrite")
+    if exists and not empty and not ours:
+        raise InputError(f"{place} does not hold a trace; refusing to overwrite it")
+    parent = next(parent for parent in (place / "x").absolute().parents if parent.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise StoreError(f"cannot write {place}: {parent} is not writable; choose another --out")
+
+
+def write(run: Trajectory, place: Path, overwrite: bool, report: bool) -> None:
+    """Everything about one trace, all or nothing."""
+    made = [parent for parent in place.absolute().parents if not parent.exists()]
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=SCRATCH) as scratch:
+            fresh = Path(scratch) / place.name
+            fresh.mkdir()
+            write_store(run, fresh / STORE)
+            (fresh / SUMMARY).write_text(json.dumps(summary(run), indent=1, allow_nan=False) + "\n")
+            if report:
+                write_report(run, fresh)
+            _move(fresh, place, Path(scratch) / "replaced", overwrite)
+    except OSError as error:
+        _remove(made)
+        raise StoreError(
+            f"cannot write {place}: {error.strerror or error}; choose a folder you can write to with "
+            "enough free space"
+        ) from error
+    except BaseException:
+        _remove(made)
+        raise
+
+
+def _move(fresh: Path, place: Path, replaced: Path, overwrite: bool) -> None:
+    """Into place; of a folder that is there only what a trace writes is replaced."""
+    if not place.exists():
+        os.rename(fresh, place)
+        return
+    if any(place.iterdir()) and not overwrite:
+        raise InputError(f"{place} was made by another process; choose another --out")
+    replaced.mkdir()
+    for name in (STORE, SUMMARY, REPORT, *(f"{picture}.png" for picture in PICTURES)):
+        if (place / name).exists():
+            os.replace(place / name, replaced / name)
+    for item in fresh.iterdir():
+        os.replace(item, place / item.name)
+
+
+def _remove(parents: list[Path]) -> None:
+    for parent in parents:
+        with contextlib.suppress(OSError):
+            parent.rmdir()
+
+
+def table(run: Trajectory) -> Any:
+    """A dozen layers with the main numbers; several texts: their means."""
+    from rich.table import Table
+
+    shown = [(title, name) for title, name in COLUMNS if name == "time" or name in run]
+    grid = Table(box=None, pad_edge=False)
+    for title, _ in shown:
+        grid.add_column(title, justify="right")
+    times = np.asarray(run.time)
+    series = [times if name == "time" else mean(run, name) for _, name in shown]
+    for row in np.unique(np.linspace(0, len(times) - 1, ROWS).round().astype(int)):
+        grid.add_row(*(f"{values[row]:.4g}" for values in series))
+    return grid

@@ -1,0 +1,310 @@
+"""From rows of statistics to a Trajectory whose clock is the layer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ..describe import describe
+from ..dynamics import Dynamics
+from ..masks import Causal
+from ..measure import Measure
+from ..models import SA
+from ..normalisation import PostLN, PreLN
+from ..provenance import provenance
+from ..space import Sphere
+from ..theory import equiangular_rate, solve_scheme
+from ..trajectory import Trajectory
+from .cloud import ANGLES, BINS, QUANTILES
+from .collect import Collector
+
+CLUSTER_ANGLE = 0.1415
+# Axes beyond "time" (per state) and "layer" (per step).
+STATE_AXES: dict[str, tuple[str, ...]] = {
+    "mean_cosine": (),
+    "mean_cosine_rest": (),
+    "sphere_cosine": (),
+    "cosine_histogram": ("cosine",),
+    "cosine_quantiles": ("quantile",),
+    "clusters": (),
+    "clusters_at": ("angle",),
+    "effective_rank": (),
+    "anisotropy": (),
+    "order_parameter": (),
+    "scaled_energy": (),
+    "norm": (),
+    "norm_median": (),
+    "norm_max": (),
+    "outlier_share": (),
+    "outlier_dimension": (),
+    "norms": ("token",),
+    "perturbation_growth": (),
+    "equiangular_cosine": (),
+}
+LAYER_AXES: dict[str, tuple[str, ...]] = {
+    "attention_entropy": ("head",),
+    "attention_entropy_share": ("head",),
+    "attention_rank": ("head",),
+    "sink_share": ("head",),
+    "sink_token": ("head",),
+    "first_mass": ("head",),
+    "beta_logits": ("head",),
+    "column_mass": ("attended",),
+    "speed": (),
+    "speed_predicted": (),
+    "speed_fixed_radius": (),
+    "speed_attention": (),
+    "speed_attention_predicted": (),
+    "cosine_rate": (),
+    "cosine_rate_predicted": (),
+}
+WEIGHT_AXES: dict[str, tuple[str, ...]] = {
+    "beta_weights": ("head",),
+    "ov_real": ("head", "eigen"),
+    "ov_imag": ("head", "eigen"),
+    "ov_trace": ("head",),
+    "ov_positive_share": ("head",),
+    "qk_eigen": ("head", "eigen2"),
+    "qk_positive_share": ("head",),
+}
+PER_TOKEN = {"norms", "column_mass"}
+SAYS = {
+    "mean_cosine": "Mean cosine of different tokens, hidden states as they are",
+    "mean_cosine_rest": "The same without the first token",
+    "sphere_cosine": "Mean cosine of different tokens on the sphere of the theory",
+    "cosine_histogram": "Fraction of pairs of sphere tokens by cosine, per bin",
+    "cosine_quantiles": "Quantiles of the cosine of pairs of sphere tokens",
+    "clusters": "Connected components of sphere tokens closer than the angle",
+    "clusters_at": "Connected components of sphere tokens closer than each angle",
+    "effective_rank": "Exponential of the entropy of the spectrum of the tokens' second moment",
+    "anisotropy": "Largest eigenvalue of the tokens' second moment over its trace",
+    "order_parameter": "Length of the mean sphere token",
+    "scaled_energy": "sum_ij exp(beta (<x_i,x_j> - 1))/n^2 at the reference beta",
+    "norm": "Mean norm of the hidden states",
+    "norm_median": "Median norm of the hidden states",
+    "norm_max": "Largest norm of a hidden state",
+    "norms": "Norm of each hidden state",
+    "outlier_share": "Largest share of the squared norm held by one coordinate",
+    "outlier_dimension": "The coordinate that holds it",
+    "perturbation_growth": "Growth of a small perturbation of the start",
+    "equiangular_cosine": "Cosine of equiangular tokens under the theory of this normalisation",
+    "attention_entropy": "Mean entropy of an attention row, nats",
+    "attention_entropy_share": "The same over the logarithm of the visible tokens",
+    "attention_rank": "Effective rank of the attention matrix",
+    "sink_share": "Largest mean attention received by one token",
+    "sink_token": "The token that receives it",
+    "first_mass": "Mean attention received by the first token",
+    "beta_logits": "Inverse temperature that gives the measured spread of the scores",
+    "column_mass": "Mean attention received by each token, over heads",
+    "speed": "Mean angle a sphere token turns in the layer",
+    "speed_predicted": "Mean |P(a + m)|/|x| of the layer's updates: the flow of 2510.22026",
+    "speed_fixed_radius": "Mean |P(a + m)|/sqrt(d): the same updates under the clock of post-LN",
+    "speed_attention": "Mean angle the attention's update turns a hidden state",
+    "speed_attention_predicted": "Mean |P a|/|x| of the attention's update",
+    "cosine_rate": "Change of the sphere cosine in the layer",
+    "cosine_rate_predicted": "Rate of equiangular tokens with Q = K = V = I at the reference beta",
+    "beta_weights": "Inverse temperature of the head's Q and K",
+    "ov_real": "Real parts of the eigenvalues of the head's value map",
+    "ov_imag": "Imaginary parts of the eigenvalues of the head's value map",
+    "ov_trace": "Trace of the head's value map",
+    "ov_positive_share": "Share of positive real parts in the spectrum of the value map",
+    "qk_eigen": "Eigenvalues of the symmetric part of the head's score matrix",
+    "qk_positive_share": "Share of positive eigenvalues of the symmetric part of the score matrix",
+}
+UNITS = {"speed": "rad/layer", "attention_entropy": "nats"}
+
+
+@dataclass
+class Facts:
+    """What is known about the model and the run besides the numbers."""
+
+    model: dict[str, Any]
+    labels: list[list[str]]
+    interventions: dict[str, Any]
+    notes: list[str]
+    missing: list[str]
+    scheme: Literal["post", "pre"] | None
+    causal: bool
+    width: int
+    reference_beta: float
+    seconds: float
+    rounding: dict[str, Any] | None = None
+    without_first: bool = False
+
+
+def assemble(
+    facts: Facts,
+    passes: Sequence[Collector],
+    weights: Mapping[str, np.ndarray],
+    extra: Mapping[str, np.ndarray],
+) -> Trajectory:
+    """One labelled Trajectory; several texts share a leading axis "sample".
+
+    `weights` are read off the checkpoint, `extra` off the first text alone: no axis "sample".
+    """
+    many = len(passes) > 1
+    rows = [_one(facts, each) for each in passes]
+    lead = ("sample",) if many else ()
+    arrays = _stacked(rows) if many else rows[0]
+    axes = {name: (*lead, *_axes(name)) for name in arrays}
+    arrays.update({**weights, **extra})
+    axes.update({name: ("layer", *WEIGHT_AXES[name]) for name in weights})
+    axes.update({name: _axes(name) for name in extra})
+    measure = _measure(facts, passes[0])
+    if not many:
+        _add_tokens(arrays, axes, passes[0])
+    steps = len(passes[0].layers)
+    arrays["final_time"] = (
+        np.full((len(passes),), float(steps)) if many else np.asarray(float(steps))
+    )
+    axes["final_time"] = lead
+    model = reference_model(facts)
+    return Trajectory(
+        arrays,
+        axes,
+        _coords(arrays, axes, len(passes)),
+        _attributes(facts, arrays, model, measure, steps),
+        {name: _details(facts, name) for name in arrays},
+        model,
+        measure,
+    )
+
+
+def reference_model(facts: Facts) -> Dynamics:
+    """SA with the checkpoint's mask and norms at the reference beta: what theory idealises it to."""
+    return SA(
+        facts.reference_beta,
+        mask=Causal() if facts.causal else None,
+        normalisation=PreLN() if facts.scheme == "pre" else PostLN(),
+    )
+
+
+def _one(facts: Facts, heard: Collector) -> dict[str, np.ndarray]:
+    """The arrays of one text."""
+    arrays = {
+        name: np.stack([np.asarray(row[name]) for row in heard.states]) for name in heard.states[0]
+    }
+    known = [name for name in LAYER_AXES if all(name in row for row in heard.layers)]
+    for name in known:
+        arrays[name] = np.stack([np.asarray(row[name]) for row in heard.layers])
+    arrays["clusters"] = arrays["clusters_at"][:, ANGLES.index(CLUSTER_ANGLE)]
+    arrays["cosine_rate"] = np.diff(arrays["sphere_cosine"])
+    if facts.scheme is not None:
+        arrays.update(_equiangular(facts, arrays, heard.count))
+    return arrays
+
+
+def _equiangular(facts: Facts, arrays: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+    """The theory of equiangular tokens from the measured start, and its rate at each layer.
+
+    Radii count in units of sqrt(d), the length of a normalised token in the network: an update of
+    the size of a token then has size one, as in 2510.22026.
+    """
+    scheme, beta = facts.scheme, facts.reference_beta
+    assert scheme is not None
+    lowest = -1.0 / (n - 1)
+    rho = np.clip(arrays["sphere_cosine"], lowest + 1e-9, 1.0 - 1e-12)
+    radius = arrays["norm_median"] / np.sqrt(facts.width)
+    depth = np.arange(len(rho), dtype=float)
+    path = solve_scheme(
+        scheme, depth, n, beta, rho0=float(rho[0]), radius0=float(radius[0]), rtol=1e-8
+    )
+    clock = radius[:-1] if scheme == "pre" else 1.0
+    rate = equiangular_rate(rho[:-1], n, beta) / clock
+    return {"equiangular_cosine": path.rho, "cosine_rate_predicted": rate}
+
+
+def _stacked(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Texts of different lengths have no common tokens: only what does not name one is kept."""
+    names = [name for name in rows[0] if name not in PER_TOKEN]
+    return {name: np.stack([row[name] for row in rows]) for name in names}
+
+
+def _axes(name: str) -> tuple[str, ...]:
+    if name in STATE_AXES:
+        return ("time", *STATE_AXES[name])
+    return ("layer", *LAYER_AXES[name])
+
+
+def _measure(facts: Facts, first: Collector) -> Measure:
+    points = (first.tokens or first.ends)[0]
+    blank = Measure(Sphere(points.shape[1]), points, ordered=True)
+    return blank.at(blank.points * 0.0)
+
+
+def _add_tokens(arrays: dict[str, Any], axes: dict[str, Any], heard: Collector) -> None:
+    points = heard.tokens or heard.ends
+    arrays["initial_points"], arrays["final_points"] = points[0], points[-1]
+    axes["initial_points"] = axes["final_points"] = ("token", "coordinate")
+    if heard.tokens:
+        arrays["states"] = np.stack(heard.tokens)
+        axes["states"] = ("time", "token", "coordinate")
+
+
+def _coords(arrays: dict[str, Any], axes: dict[str, Any], texts: int) -> dict[str, np.ndarray]:
+    sizes = {
+        axis: size
+        for name, dims in axes.items()
+        for axis, size in zip(dims, np.shape(arrays[name]), strict=True)
+    }
+    coords = {axis: np.arange(size) for axis, size in sizes.items()}
+    coords["time"] = np.arange(sizes["time"], dtype=float)
+    coords["layer"] = np.arange(1, sizes["time"])
+    edges = np.linspace(-1.0, 1.0, BINS + 1)
+    coords["cosine"] = (edges[1:] + edges[:-1]) / 2
+    coords["quantile"] = np.asarray(QUANTILES)
+    coords["angle"] = np.asarray(ANGLES)
+    return coords
+
+
+def _details(facts: Facts, name: str) -> dict[str, Any]:
+    details: dict[str, Any] = {"long_name": SAYS.get(name, name), "units": UNITS.get(name, "1")}
+    if name == "clusters":
+        details["angle"] = CLUSTER_ANGLE
+    if name == "scaled_energy":
+        details["beta"] = facts.reference_beta
+    return details
+
+
+def _attributes(
+    facts: Facts, arrays: dict[str, Any], model: Dynamics, measure: Measure, steps: int
+) -> dict[str, Any]:
+    finite = all(bool(np.all(np.isfinite(arrays[name]))) for name in ("mean_cosine", "norm"))
+    return {
+        "label": facts.model["name"],
+        "model": describe(model),
+        "measure": describe(measure),
+        "numerics": {"method": "trace", "clock": "layer", "dtype": facts.model["dtype"]},
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **provenance(),
+        "outcome": "finished" if finite else "non-finite",
+        "advice": "every layer was read"
+        if finite
+        else "the hidden states became NaN or infinite; use --precision float32 or float64, and check "
+        "the interventions",
+        "health": {
+            "finite": finite,
+            "norm_drift": 0.0,
+            "steps": steps,
+            "accepted_steps": steps,
+            "rejected_steps": 0,
+        },
+        "trace": {
+            "model": facts.model,
+            "tokens": facts.labels,
+            "interventions": facts.interventions,
+            "notes": facts.notes,
+            "missing": facts.missing,
+            "scheme": facts.scheme,
+            "causal": facts.causal,
+            "without_first": facts.without_first,
+            "cluster_angle": CLUSTER_ANGLE,
+            "reference_beta": facts.reference_beta,
+            "rounding": facts.rounding,
+            "seconds": facts.seconds,
+        },
+    }

@@ -1,0 +1,225 @@
+"""Hooks that stream what happens inside a model without changing a bit of it.
+
+Hidden states come from the layers as they are computed, so that nothing of depth x tokens is kept.
+Attention is met where transformers looks its function up: the model's own function is called with the
+arguments it would have got, and the listener sees queries, keys and mask beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from .anatomy import Anatomy
+    from .cloud import Affine
+
+
+@dataclass(frozen=True)
+class Look:
+    """One call of attention: queries (b, H, n, k), keys and values (b, Hk, n, k), mask, scaling."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    causal: bool
+    scaling: float
+
+
+class Listener:
+    """What may be heard; every method does nothing until a listener overrides it."""
+
+    def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
+        """Hidden state number `index`: 0 before the first layer, L at the end.
+
+        `affine` is the gain and bias of the norm it has just left, if it left one.
+        """
+
+    def enter(self, layer: int, module: nn.Module) -> None:
+        """A layer begins, counted from 1."""
+
+    def attention(self, layer: int, look: Look) -> None:
+        """The attention of a layer, counted from 1."""
+
+    def update(self, layer: int, part: str, residual: Tensor, update: Tensor) -> None:
+        """What "attention" or "mlp" adds to the residual in a layer, counted from 1."""
+
+
+# Called beside an attention: (look, weigh), where weigh(values) is the attention applied to values.
+Beside = Callable[["nn.Module", Look, Callable[..., Any]], None]
+
+
+class _Hooks:
+    """Counts the passes through the layers and tells the listener."""
+
+    def __init__(self, anatomy: Anatomy, listener: Listener, last: int):
+        self.anatomy, self.listener, self.last = anatomy, listener, last
+        self.layer = self.looks = 0
+        self.residual: Tensor | None = None
+        family = anatomy.family
+        self.ends_in_norm = family is not None and bool(
+            family.final_norm_model and family.ends_in_norm
+        )
+
+    def start(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
+        """A new forward pass begins."""
+        self.layer = self.looks = 0
+
+    def before_layer(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
+        hidden = args[0] if args else kwargs["hidden_states"]
+        if self.layer == 0 and self.anatomy.family is not None:
+            self.listener.state(0, hidden, self.anatomy.first_affine())
+        self.layer += 1
+        self.listener.enter(self.layer, module)
+        self.residual = hidden
+
+    def after_layer(self, module: nn.Module, args: tuple, output: Any) -> None:
+        if self.anatomy.family is None:
+            return
+        hidden = output[0] if isinstance(output, tuple) else output
+        # The last state of a language model is read after its final norm.
+        if self.layer < self.last or not self.ends_in_norm:
+            self.listener.state(self.layer, hidden, self.anatomy.layer_affine(module))
+
+    def finish(self, module: nn.Module, args: tuple, output: Any) -> None:
+        if self.anatomy.family is None:
+            # Which state is read before and which after a norm only the model knows.
+            for index, hidden in enumerate(output.hidden_states or ()):
+                self.listener.state(index, hidden, None)
+        if self.ends_in_norm:
+            hidden = output[0] if isinstance(output, tuple) else output.last_hidden_state
+            self.listener.state(self.last, hidden, self.anatomy.final_affine())
+
+    def after_attention(self, module: nn.Module, args: tuple, output: Tensor) -> None:
+        assert self.residual is not None
+        self.listener.update(self.layer, "attention", self.residual, output)
+        if self.anatomy.scheme == "pre":
+            self.residual = self.residual + output
+
+    def after_attention_norm(self, module: nn.Module, args: tuple, output: Tensor) -> None:
+        self.residual = output
+
+    def after_mlp(self, module: nn.Module, args: tuple, output: Tensor) -> None:
+        assert self.residual is not None
+        self.listener.update(self.layer, "mlp", self.residual, output)
+
+
+@contextlib.contextmanager
+def watching(
+    anatomy: Anatomy, listener: Listener, beta_scale: float = 1.0, beside: Beside | None = None
+) -> Iterator[None]:
+    """Tell `listener` of every forward pass inside; scores are multiplied by `beta_scale`.
+
+    Of a family whose parts are not known the states come at the end, from the model's own
+    `output_hidden_states=True`, which the caller has to ask for.
+    """
+    hooks = _Hooks(anatomy, listener, anatomy.passes)
+    with contextlib.ExitStack() as stack:
+        for handle in _register(anatomy, hooks):
+            stack.callback(handle.remove)
+        stack.enter_context(_attention_seen(anatomy, hooks, beta_scale, beside))
+        yield
+
+
+@contextlib.contextmanager
+def starting_from(anatomy: Anatomy, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Replace what enters the first layer, x -> change(x), in every forward pass inside."""
+    waiting = [False]
+
+    def arm(module: nn.Module, args: tuple) -> None:
+        waiting[0] = True
+
+    def replace(module: nn.Module, args: tuple, kwargs: dict) -> Any:
+        if not waiting[0]:
+            return None
+        waiting[0] = False
+        if args:
+            return (change(args[0]), *args[1:]), kwargs
+        return args, {**kwargs, "hidden_states": change(kwargs["hidden_states"])}
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(anatomy.backbone.register_forward_pre_hook(arm).remove)
+        for layer in anatomy.layers:
+            stack.callback(layer.register_forward_pre_hook(replace, with_kwargs=True).remove)
+        yield
+
+
+def _register(anatomy: Anatomy, hooks: _Hooks) -> Iterator[Any]:
+    backbone = anatomy.backbone
+    yield backbone.register_forward_pre_hook(hooks.start, with_kwargs=True)
+    yield backbone.register_forward_hook(hooks.finish)
+    for layer in anatomy.layers:
+        yield layer.register_forward_pre_hook(hooks.before_layer, with_kwargs=True)
+        yield layer.register_forward_hook(hooks.after_layer)
+        if anatomy.family is None:
+            continue
+        for name, heard in (
+            ("attention_update", hooks.after_attention),
+            ("attention_norm", hooks.after_attention_norm),
+            ("mlp_update", hooks.after_mlp),
+        ):
+            part = anatomy.part(layer, name)
+            if part is not None:
+                yield part.register_forward_hook(heard)
+
+
+@contextlib.contextmanager
+def _attention_seen(
+    anatomy: Anatomy, hooks: _Hooks, beta_scale: float, beside: Beside | None
+) -> Iterator[None]:
+    """Stand beside the function that transformers' registry hands to the model's own attention."""
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as registry
+
+    ours = {id(part) for part in anatomy.backbone.modules()}
+    outer = vars(registry).get("get_interface")
+    original = registry.get_interface
+
+    def get_interface(attn_implementation: Any, default: Callable[..., Any]) -> Callable[..., Any]:
+        function = original(attn_implementation, default)
+
+        def seen(module: Any, query: Any, key: Any, value: Any, mask: Any, **keywords: Any) -> Any:
+            if id(module) not in ours:
+                return function(module, query, key, value, mask, **keywords)
+            look = _look(module, query, key, value, mask, beta_scale, keywords)
+            if beta_scale != 1.0:
+                keywords = {**keywords, "scaling": look.scaling}
+
+            def weigh(values: Tensor) -> Tensor:
+                return function(module, query, key, values, mask, **keywords)[0]
+
+            hooks.looks += 1
+            hooks.listener.attention(hooks.layer or hooks.looks, look)
+            if beside is not None:
+                beside(module, look, weigh)
+            return function(module, query, key, value, mask, **keywords)
+
+        return seen
+
+    registry.get_interface = get_interface
+    try:
+        yield
+    finally:
+        if outer is None:
+            del registry.get_interface
+        else:
+            registry.get_interface = outer
+
+
+def _look(
+    module: Any, query: Any, key: Any, value: Any, mask: Any, beta_scale: float, keywords: dict
+) -> Look:
+    given, scaling = keywords.get("is_causal"), keywords.get("scaling")
+    causal = getattr(module, "is_causal", True) if given is None else given
+    return Look(
+        query,
+        key,
+        value,
+        mask,
+        bool(causal) and mask is None and query.shape[2] > 1,
+        beta_scale * (query.shape[-1] ** -0.5 if scaling is None else float(scaling)),
+    )
