@@ -2,3 +2,4 @@
 
 from .api import trace as trace
 from .interventions import Interventions as Interventions
+from .words import Words as Words

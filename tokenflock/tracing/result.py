@@ -144,13 +144,17 @@ def assemble(
 ) -> Trajectory:
     """One labelled Trajectory; several texts share a leading axis "sample".
 
-    `weights` are read off the checkpoint, `extra` off the first text alone: no axis "sample".
+    `weights` are read off the checkpoint, `extra` off the first text alone: no axis "sample"; nor
+    has the equiangular curve one.
     """
     many = len(passes) > 1
     rows = [_one(facts, each) for each in passes]
     lead = ("sample",) if many else ()
     arrays = _stacked(rows) if many else rows[0]
     axes = {name: (*lead, *_axes(name)) for name in arrays}
+    if facts.scheme is not None:
+        curve = _equiangular_curve(facts, rows, [heard.count for heard in passes])
+        extra = {**extra, "equiangular_cosine": curve}
     arrays.update({**weights, **extra})
     axes.update({name: ("layer", *WEIGHT_AXES[name]) for name in weights})
     axes.update({name: _axes(name) for name in extra})
@@ -194,28 +198,40 @@ def _one(facts: Facts, heard: Collector) -> dict[str, np.ndarray]:
     arrays["clusters"] = arrays["clusters_at"][:, ANGLES.index(CLUSTER_ANGLE)]
     arrays["cosine_rate"] = np.diff(arrays["sphere_cosine"])
     if facts.scheme is not None:
-        arrays.update(_equiangular(facts, arrays, heard.count))
+        arrays["cosine_rate_predicted"] = _predicted_rate(facts, arrays, heard.count)
     return arrays
 
 
-def _equiangular(facts: Facts, arrays: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
-    """The theory of equiangular tokens from the measured start, and its rate at each layer.
+def _predicted_rate(facts: Facts, arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+    """d rho/dt of equiangular tokens at the cosine and the radius measured before each layer.
 
     Radii count in units of sqrt(d), the length of a normalised token in the network: an update of
     the size of a token then has size one, as in 2510.22026.
     """
-    scheme, beta = facts.scheme, facts.reference_beta
-    assert scheme is not None
-    lowest = -1.0 / (n - 1)
-    rho = np.clip(arrays["sphere_cosine"], lowest + 1e-9, 1.0 - 1e-12)
-    radius = arrays["norm_median"] / np.sqrt(facts.width)
-    depth = np.arange(len(rho), dtype=float)
+    rho = _equiangular_range(arrays["sphere_cosine"][:-1], n)
+    radius = arrays["norm_median"][:-1] / np.sqrt(facts.width)
+    return equiangular_rate(rho, n, facts.reference_beta) / (radius if facts.scheme == "pre" else 1)
+
+
+def _equiangular_curve(
+    facts: Facts, rows: Sequence[Mapping[str, np.ndarray]], counts: Sequence[int]
+) -> np.ndarray:
+    """The theory of equiangular tokens from the measured start; of several texts, their mean one."""
+    assert facts.scheme is not None
+    n = int(np.median(counts))
+    start = np.asarray([row["sphere_cosine"][0] for row in rows])
+    radius = np.mean([row["norm_median"][0] for row in rows]) / np.sqrt(facts.width)
+    depth = np.arange(len(rows[0]["sphere_cosine"]), dtype=float)
+    rho0 = float(_equiangular_range(start, n).mean())
     path = solve_scheme(
-        scheme, depth, n, beta, rho0=float(rho[0]), radius0=float(radius[0]), rtol=1e-8
+        facts.scheme, depth, n, facts.reference_beta, rho0=rho0, radius0=float(radius), rtol=1e-8
     )
-    clock = radius[:-1] if scheme == "pre" else 1.0
-    rate = equiangular_rate(rho[:-1], n, beta) / clock
-    return {"equiangular_cosine": path.rho, "cosine_rate_predicted": rate}
+    return path.rho
+
+
+def _equiangular_range(cosine: np.ndarray, n: int) -> np.ndarray:
+    """n unit vectors share an inner product only above -1/(n-1)."""
+    return np.clip(cosine, -1.0 / (n - 1) + 1e-9, 1.0 - 1e-12)
 
 
 def _stacked(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
