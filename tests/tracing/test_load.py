@@ -131,8 +131,8 @@ def test_a_model_in_memory_is_used_as_it_is_and_cast_only_as_a_copy():
     assert (wide.dtype, open_checkpoint(model).dtype) == ("float64", "float32")
     assert torch.allclose(logits(wide.model).float(), logits(model), atol=1e-4)
     noted = open_checkpoint(model.train())
-    assert "eval mode" in noted.notes[0]
-    assert not model.training
+    assert "training mode" in noted.notes[0]
+    assert model.training
 
 
 def test_a_head_that_is_missing_leaves_the_backbone(tmp_path):

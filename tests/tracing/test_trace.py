@@ -182,6 +182,16 @@ def test_permuted_tokens_keep_their_frame():
     assert labels != list("[abcd]")
 
 
+def test_a_model_in_training_keeps_its_mode():
+    model = tiny_bert(hidden_dropout_prob=0.5).train()
+    model.bert.encoder.layer[0].eval()
+    found = flock.trace(model, words=[words()]).array("mean_cosine")
+    assert model.training
+    assert not model.bert.encoder.layer[0].training
+    calm = flock.trace(tiny_bert(), words=[words()]).array("mean_cosine")
+    np.testing.assert_array_equal(found, calm)
+
+
 def neox():
     settings = {**TINY, "num_hidden_layers": 2, "max_position_embeddings": 64}
     torch.manual_seed(0)

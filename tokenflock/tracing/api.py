@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,7 +199,7 @@ def _forward(
     if anatomy.family is None:
         keywords["output_hidden_states"] = True
     try:
-        with torch.no_grad(), intervened(anatomy, change, listener):
+        with torch.no_grad(), _without_dropout(anatomy.model), intervened(anatomy, change, listener):
             anatomy.backbone(**inputs, **keywords)
     except TokenflockError:
         raise
@@ -208,6 +209,18 @@ def _forward(
             f"{anatomy.kind} failed on this input ({type(error).__name__}: {reason}); check the tokens "
             "and the interventions, or use a shorter text"
         ) from error
+
+
+@contextlib.contextmanager
+def _without_dropout(model: Any) -> Iterator[None]:
+    """Eval mode, given back as it was: a model in memory may be in the middle of its training."""
+    before = [(part, part.training) for part in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for part, training in before:
+            part.training = training
 
 
 def _growth(

@@ -189,12 +189,9 @@ def _from_memory(model: Any, precision: str | None, tokenizer: Any) -> Checkpoin
         "a model is a folder, a .gguf file or a torch.nn.Module in memory; "
         f"got {type(model).__name__}",
     )
-    notes = []
     if precision is not None and _dtype_name(model) != precision:
         model = copy.deepcopy(model).to(getattr(torch, precision))
-    if model.training:
-        notes.append("the model was in training mode; it was put into eval mode (no dropout)")
-        model.eval()
+    training = model.training
     return Checkpoint(
         model=model,
         tokenizer=tokenizer,
@@ -202,7 +199,7 @@ def _from_memory(model: Any, precision: str | None, tokenizer: Any) -> Checkpoin
         name=type(model).__name__,
         files=[],
         dtype=_dtype_name(model),
-        notes=notes,
+        notes=["the model is in training mode; it is traced without dropout"] if training else [],
         tokenizer_problem="" if tokenizer is not None else "the model was given without one",
     )
 
