@@ -3,10 +3,11 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 
-from real_parts import tiny_albert, tiny_bert, tiny_gpt2, tiny_llama, tiny_vit  # noqa: E402
+from real_parts import TINY, tiny_albert, tiny_bert, tiny_gpt2, tiny_llama, tiny_vit  # noqa: E402
 
+from tokenflock.tracing.anatomy import FAMILIES as KNOWN  # noqa: E402
 from tokenflock.tracing.anatomy import Anatomy  # noqa: E402
 from tokenflock.tracing.cloud import sphere_tokens  # noqa: E402
 from tokenflock.tracing.interventions import Interventions, intervened  # noqa: E402
@@ -21,14 +22,35 @@ def picture():
     return {"pixel_values": torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(1))}
 
 
+def tiny_relative(name, **sizes):
+    """A random model of a family whose layers are named as those of BERT or Llama are."""
+    settings = {**TINY, "num_hidden_layers": 2, "initializer_range": 0.3, **sizes}
+    config = getattr(transformers, f"{name}Config")(**settings)
+    torch.manual_seed(0)
+    head = "ForMaskedLM" if "BERT" in name.upper() else "ForCausalLM"
+    return getattr(transformers, f"{name}{head}")(config).eval()
+
+
+def distilbert():
+    return tiny_relative("DistilBert", dim=32, n_heads=4, n_layers=2, hidden_dim=48)
+
+
 FAMILIES = {
     "albert": (tiny_albert, ids),
     "bert": (tiny_bert, ids),
     "llama": (tiny_llama, ids),
     "gpt2": (tiny_gpt2, ids),
     "vit": (tiny_vit, picture),
+    "roberta": (lambda: tiny_relative("Roberta"), ids),
+    "distilbert": (distilbert, ids),
+    "mistral": (lambda: tiny_relative("Mistral", num_key_value_heads=2, sliding_window=4), ids),
+    "qwen2": (lambda: tiny_relative("Qwen2", num_key_value_heads=2), ids),
 }
 each_family = pytest.mark.parametrize("name", FAMILIES)
+
+
+def test_the_table_of_families_is_tested():
+    assert FAMILIES.keys() == KNOWN.keys()
 
 
 class Tape(Listener):
@@ -55,6 +77,8 @@ def made(name):
 
 
 def run(model, inputs, **keywords):
+    if hasattr(model.config, "use_cache"):
+        keywords["use_cache"] = False  # a looped layer would read its own earlier keys
     with torch.no_grad():
         return model(**inputs, **keywords)
 

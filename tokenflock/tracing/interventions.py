@@ -140,15 +140,23 @@ def _repeated(anatomy: Anatomy, times: int) -> Iterator[None]:
         return
     from torch import nn
 
-    config, passes = anatomy.config, anatomy.passes
-    homes = [] if passes != len(anatomy.layers) else _homes(anatomy)
-    config.num_hidden_layers = passes * times
-    for parent, name, layers in homes:
-        setattr(parent, name, nn.ModuleList([*layers] * times))
+    config, homes = anatomy.config, []
+    if anatomy.passes == len(anatomy.layers):  # otherwise the count alone loops a shared layer
+        homes = _homes(anatomy)
+    before = {"num_hidden_layers": config.num_hidden_layers}
+    changed = {"num_hidden_layers": config.num_hidden_layers * times}
+    if getattr(config, "layer_types", None) is not None:
+        before["layer_types"] = config.layer_types
+        changed["layer_types"] = [*config.layer_types] * times
     try:
+        for name, value in changed.items():
+            setattr(config, name, value)
+        for parent, name, layers in homes:
+            setattr(parent, name, nn.ModuleList([*layers] * times))
         yield
     finally:
-        config.num_hidden_layers = passes
+        for name, value in before.items():
+            setattr(config, name, value)
         for parent, name, layers in homes:
             setattr(parent, name, layers)
 
