@@ -31,10 +31,12 @@ from tokenflock.tracing.cloud import (  # noqa: E402
     QUANTILES,
     Affine,
     cloud,
+    clouds,
     join,
     spectrum_rank,
     sphere_tokens,
 )
+from tokenflock.tracing.pairs import _join_edges  # noqa: E402
 
 BETA = 3.0
 
@@ -119,13 +121,19 @@ def test_every_number_follows_its_definition():
     np.testing.assert_allclose(found["cosine_quantiles"], exact, atol=2 / 16384)
 
 
-def test_tokens_that_are_known_are_not_computed_again():
-    hidden, affine = lumps(25, 9, seed=6), norm_affine(9, seed=7)
-    whole = cloud(hidden, affine, reference_beta=BETA)
-    given = cloud(hidden, tokens=sphere_tokens(hidden, affine), reference_beta=BETA)
-    for name, value in whole.items():
-        np.testing.assert_array_equal(given[name], value, err_msg=name)
-    assert whole["sphere_cosine"] != pytest.approx(whole["mean_cosine"], rel=1e-2)
+def test_states_that_are_read_together_are_read_alone():
+    """Two groups of pairs (2^18 / 150^2 = 11 states each), with norms, without, and without bias."""
+    hidden = torch.stack([lumps(150, 9, seed) for seed in range(13)])
+    affines = [norm_affine(9, seed) if seed % 3 else None for seed in range(13)]
+    affines[4] = Affine(affines[4].gain)
+    rows, tokens = clouds(hidden, affines, BETA, torch.float64)
+    for state, affine, row, points in zip(hidden, affines, rows, tokens, strict=True):
+        alone = cloud(state, affine, reference_beta=BETA)
+        assert alone.keys() == row.keys()
+        for name, value in alone.items():
+            np.testing.assert_allclose(row[name], value, rtol=1e-12, err_msg=name)
+        np.testing.assert_array_equal(points, sphere_tokens(state, affine))
+    assert len({float(row["scaled_energy"]) for row in rows}) == 13
 
 
 def test_two_opposite_pairs_by_hand():
@@ -154,14 +162,32 @@ def test_a_chain_is_one_cluster_only_at_the_angle_of_its_links():
     assert cloud(hidden, reference_beta=1.0)["clusters_at"].tolist() == [32, 2, 1]
 
 
-def test_collapse_reads_one_in_single_precision():
+@pytest.mark.parametrize(
+    ("kind", "rank", "rest"), [(torch.float32, 1e-4, 1e-5), (torch.float64, 1e-8, 1e-8)], ids=str
+)
+def test_a_collapse_reads_one_to_the_precision_of_the_states(kind, rank, rest):
     rng = np.random.default_rng(1)
     states = np.ones((50, 300)) * 7.0 + 1e-5 * rng.normal(size=(50, 300))
-    found = cloud(torch.as_tensor(states, dtype=torch.float32), reference_beta=20.0)
-    for name in ("mean_cosine", "effective_rank", "anisotropy", "order_parameter", "scaled_energy"):
+    found = cloud(torch.as_tensor(states, dtype=kind), reference_beta=20.0)
+    assert found["effective_rank"] == pytest.approx(1.0, abs=rank)
+    assert found["anisotropy"] == pytest.approx(1.0, abs=rest)
+    assert found["scaled_energy"] == pytest.approx(1.0, abs=rest)
+    for name in ("mean_cosine", "sphere_cosine", "order_parameter"):
         assert found[name] == pytest.approx(1.0, abs=1e-8), name
     assert found["clusters_at"].tolist() == [1, 1, 1]
     assert found["cosine_histogram"][-1] == 1.0
+
+
+def test_single_precision_pairs_lose_nothing_that_shows():
+    hidden = lumps(90, 40, seed=11).float()
+    single = cloud(hidden, reference_beta=20.0)
+    double = cloud(hidden.double(), reference_beta=20.0)
+    np.testing.assert_array_equal(single["clusters_at"], double["clusters_at"])
+    np.testing.assert_allclose(single["cosine_quantiles"], double["cosine_quantiles"], atol=1e-6)
+    for name, loss in (("effective_rank", 1e-6), ("anisotropy", 1e-6), ("scaled_energy", 4e-6)):
+        assert single[name] == pytest.approx(double[name], rel=loss), name
+    for name in ("mean_cosine", "sphere_cosine", "norm", "outlier_share"):
+        assert single[name] == double[name], name
 
 
 @given(
@@ -190,6 +216,8 @@ def test_joining_finds_the_components_of_any_graph(seed, n, edges):
     labels, step = np.arange(n, dtype=np.int32), max(1, n // 3)
     for start in range(0, n, step):
         labels = join(labels, close[start : start + step, start:], start)
+    few = _join_edges(np.arange(n, dtype=np.int32), *np.nonzero(close))
+    np.testing.assert_array_equal(few, labels)
     count, known = connected_components(close, directed=False)
     assert len(np.unique(labels)) == count
     assert len({*zip(labels.tolist(), known.tolist(), strict=True)}) == count
@@ -253,7 +281,8 @@ def test_half_precision_states_are_read():
     for kind in (torch.float16, torch.bfloat16):
         rounded = cloud(hidden.to(kind), reference_beta=BETA)
         known = cloud(hidden.to(kind).double(), reference_beta=BETA)
-        assert rounded["effective_rank"] == known["effective_rank"]
+        assert rounded["effective_rank"] == pytest.approx(known["effective_rank"], rel=1e-6)
+        assert rounded["mean_cosine"] == known["mean_cosine"]
 
 
 @pytest.mark.parametrize(

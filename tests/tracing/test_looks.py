@@ -17,7 +17,7 @@ from tokenflock.weights import Weights
 
 torch = pytest.importorskip("torch")
 
-from tokenflock.tracing.looks import look  # noqa: E402
+from tokenflock.tracing.looks import look, looks  # noqa: E402
 
 SCALING, WIDTH = 0.3, 50
 
@@ -104,6 +104,21 @@ def test_blocks_agree_with_the_full_matrix(name, rows):
         query, key, mask=mask, causal=causal, scaling=SCALING, width=WIDTH, rank=True, rows=rows
     )
     agree(found, direct(query, key, np.broadcast_to(added, (6, 23, 23))), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", masks(2, 5))
+@pytest.mark.parametrize("n", [23, 190])
+def test_calls_that_are_read_together_are_read_alone(name, n):
+    """Grouped key heads; at 190 tokens two calls fill a block, and five make three groups."""
+    calls = [heads(6, 2, n, seed=seed) for seed in range(5)]
+    mask, causal, _ = masks(6, n)[name]
+    how = {"mask": mask, "causal": causal, "scaling": SCALING, "width": WIDTH, "rank": n < 50}
+    query, key = (torch.stack(part) for part in zip(*calls, strict=True))
+    for row, call in zip(looks(query, key, **how), calls, strict=True):
+        alone = look(*call, **how)
+        assert alone.keys() == row.keys()
+        for kind, value in alone.items():
+            np.testing.assert_allclose(row[kind], value, rtol=1e-12, atol=1e-15, err_msg=kind)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -156,6 +156,9 @@ def test_the_first_token_can_be_left_out():
         rest.array("mean_cosine"), whole.array("mean_cosine_rest"), atol=1e-12
     )
     np.testing.assert_array_equal(rest.array("first_mass"), whole.array("first_mass"))
+    assert "mean_cosine_rest" not in rest
+    with pytest.raises(flock.InputError, match="at least two must be left"):
+        flock.trace(model, words=[words(2)], without_first=True)
 
 
 def test_pictures_are_read_by_keywords():

@@ -211,10 +211,13 @@ def compare(
     """
     from ..tracing.compare import compare as compared
     from ..tracing.compare import write_compare
+    from ..tracing.files import locate
     from ..tracing.output import check_place, is_traced
 
     if out is not None:
         check_place(out, overwrite)
+    for place in (first, second):
+        locate(place)
     fresh = [place for place in (first, second) if not is_traced(place)]
     given = _texts(text, file, tokens, needed=bool(fresh))
     runs = []

@@ -133,7 +133,16 @@ class Anatomy:
                 f"{type(model).__name__} has no config; trace reads transformers models "
                 "(PreTrainedModel), in memory or from a folder"
             )
+        if getattr(config, "is_encoder_decoder", False):
+            raise InputError(
+                f"{kind} is an encoder and a decoder; trace its encoder alone, as a model in memory: "
+                "flock.trace(model.get_encoder(), ...)"
+            )
         layers = _layers(backbone)
+        if not layers or not getattr(config, "num_hidden_layers", len(layers)):
+            raise InputError(
+                f"{kind} has no layers to trace; check num_hidden_layers in its config"
+            )
         family = FAMILIES.get(kind)
         if family is not None and not _fits(family, backbone, layers):
             family = None
@@ -153,18 +162,18 @@ class Anatomy:
     @property
     def width(self) -> int:
         """Dimension d of a token."""
-        return int(self.config.hidden_size)
+        size = getattr(self.config, "hidden_size", None)
+        if size is None:
+            raise InputError(
+                f"{self.kind} has no single stack of layers; trace one of its parts (its text model, "
+                "its encoder) as a model in memory"
+            )
+        return int(size)
 
     @property
     def scheme(self) -> Scheme | None:
         """Where the norms stand, if known."""
         return None if self.family is None else self.family.scheme
-
-    @property
-    def causal(self) -> bool:
-        """Whether a token sees only those before it."""
-        attention = self.part(self.layers[0], "attention") if self.family and self.layers else None
-        return bool(getattr(attention, "is_causal", getattr(self.config, "is_decoder", False)))
 
     def part(self, layer: nn.Module, name: str) -> nn.Module | None:
         """A part of a layer by its name in `Family`."""

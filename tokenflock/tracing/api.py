@@ -20,7 +20,7 @@ from .load import Checkpoint, open_checkpoint
 from .perturb import SIZES, Growth, moved_copy
 from .result import WEIGHT_AXES, Facts, assemble
 from .spectra import head_maps
-from .watch import Listener, starting_from
+from .watch import Listener, Seen
 from .words import Words, encode, fit, limit
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ def trace(
     checkpoint = model if isinstance(model, Checkpoint) else open_checkpoint(model, precision)
     checkpoint.tokenizer = tokenizer or checkpoint.tokenizer
     change = Interventions() if change is None else change
-    given = _given(checkpoint, text, words, inputs, split, truncate, window)
+    given = _given(checkpoint, text, words, inputs, split, truncate, window, without_first)
     if change.start == "permuted":
         given = [_permuted(each, change.seed) for each in given]
     anatomy = Anatomy.of(checkpoint.model)
     tell(0.0, "reading the weights")
     weights = _weight_statistics(anatomy)
-    beta = _reference_beta(reference_beta, weights)
+    beta = _reference_beta(reference_beta, weights, change.beta_scale)
     settings = {
         "width": anatomy.width,
         "reference_beta": beta,
@@ -89,13 +89,13 @@ def trace(
         "without_first": without_first,
         "attention_rank": attention_rank,
     }
-    passes = _passes(anatomy, change, given, settings, tell)
+    passes, seen = _passes(anatomy, change, given, settings, tell)
     growth = rounding = None
     if perturbation:
         growth, actual = _growth(anatomy, change, given[0], checkpoint.dtype, tell)
         rounding = growth.rounding(actual)
     facts = Facts(
-        model=_about(checkpoint, anatomy),
+        model=_about(checkpoint, anatomy, seen),
         labels=_labels(given, passes, without_first),
         interventions=change.changed(),
         notes=[
@@ -103,9 +103,9 @@ def trace(
             *_asides(given, states, without_first),
             *checkpoint.notes,
         ],
-        missing=anatomy.missing(),
+        missing=[*anatomy.missing(), *_unread(anatomy, seen)],
         scheme=anatomy.scheme,
-        causal=anatomy.causal,
+        causal=seen.causal,
         width=anatomy.width,
         reference_beta=beta,
         seconds=time.perf_counter() - started,
@@ -125,6 +125,7 @@ def _given(
     split: str | None,
     truncate: bool,
     window: int | None,
+    without_first: bool,
 ) -> list[Given]:
     """What goes into the model, one entry per forward pass."""
     require(
@@ -139,7 +140,15 @@ def _given(
     assert words is not None
     require(len(words) > 0, "there is no text; give at least one")
     most = limit(checkpoint)
-    return [piece for each in words for piece in fit(each, most, truncate, window)]
+    pieces: list[Given] = []
+    for each in words:
+        pieces.extend(fit(each, most, truncate, window))
+    shortest = min(len(piece) for piece in pieces)
+    require(
+        not without_first or shortest > 2,
+        f"a text has {shortest} tokens; without the first one at least two must be left",
+    )
+    return pieces
 
 
 def _permuted(given: Given, seed: int) -> Given:
@@ -155,8 +164,9 @@ def _permuted(given: Given, seed: int) -> Given:
 
 def _passes(
     anatomy: Anatomy, change: Interventions, given: Sequence[Given], settings: dict, tell: Report
-) -> list[Collector]:
-    """One forward pass, and one collector, per text."""
+) -> tuple[list[Collector], Seen]:
+    """One forward pass, and one collector, per text; and what was met on the way."""
+    seen = Seen()
     passes, depth = [], anatomy.passes * change.repeat
     for index, each in enumerate(given):
 
@@ -167,14 +177,14 @@ def _passes(
             tell((index + layer / depth) / len(given), note)
 
         collector = Collector(**settings, progress=progress)
-        _forward(anatomy, change, collector, _tensors(each, anatomy, copies=1))
+        seen = _forward(anatomy, change, collector, _tensors(each, anatomy, copies=1))
         require(
             len(collector.states) > 1,
             f"{anatomy.kind} gives no hidden states, neither by its layers nor by "
             "output_hidden_states=True; trace cannot read it",
         )
         passes.append(collector)
-    return passes
+    return passes, seen
 
 
 def _tensors(given: Given, anatomy: Anatomy, copies: int) -> dict[str, Any]:
@@ -190,8 +200,12 @@ def _tensors(given: Given, anatomy: Anatomy, copies: int) -> dict[str, Any]:
 
 
 def _forward(
-    anatomy: Anatomy, change: Interventions, listener: Listener, inputs: dict[str, Any]
-) -> None:
+    anatomy: Anatomy,
+    change: Interventions,
+    listener: Listener,
+    inputs: dict[str, Any],
+    moved: Callable[[Any], Any] | None = None,
+) -> Seen:
     """The backbone's own forward with the listener beside it."""
     import torch
 
@@ -199,16 +213,26 @@ def _forward(
     if anatomy.family is None:
         keywords["output_hidden_states"] = True
     try:
-        with torch.no_grad(), _without_dropout(anatomy.model), intervened(anatomy, change, listener):
+        with (
+            torch.no_grad(),
+            _without_dropout(anatomy.model),
+            intervened(anatomy, change, listener, moved) as seen,
+        ):
             anatomy.backbone(**inputs, **keywords)
     except TokenflockError:
         raise
-    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
         reason = str(error).strip().split("\n")[0][:200]
         raise SolveError(
             f"{anatomy.kind} failed on this input ({type(error).__name__}: {reason}); check the tokens "
             "and the interventions, or use a shorter text"
         ) from error
+    require(
+        seen.looks > 0 or change.beta_scale == 1.0,
+        f"--beta-scale reaches attention through transformers' registry of attention functions, and "
+        f"{anatomy.kind} computes its own",
+    )
+    return seen
 
 
 @contextlib.contextmanager
@@ -236,8 +260,7 @@ def _growth(
     def measured(size: float) -> Growth:
         heard, inputs = Growth(), _tensors(given, anatomy, copies=2)
         move = functools.partial(moved_copy, size=size, seed=PERTURBATION_SEED)
-        with starting_from(anatomy, move):
-            _forward(anatomy, change, heard, inputs)
+        _forward(anatomy, change, heard, inputs, move)
         return heard
 
     found = measured(SIZES[precision])
@@ -253,13 +276,15 @@ def _weight_statistics(anatomy: Anatomy) -> list[dict[str, np.ndarray]] | None:
     return None if projections is None else [head_maps(each) for each in projections]
 
 
-def _reference_beta(stated: float | None, weights: list[dict[str, np.ndarray]] | None) -> float:
+def _reference_beta(
+    stated: float | None, weights: list[dict[str, np.ndarray]] | None, scale: float
+) -> float:
     if stated is not None:
         require(0 <= stated < float("inf"), f"reference_beta must be >= 0, got {stated}")
         return float(stated)
     if weights is None:
         return FALLBACK_BETA
-    return float(np.median([layer["beta_weights"] for layer in weights]))
+    return scale * float(np.median([layer["beta_weights"] for layer in weights]))
 
 
 def _by_layer(
@@ -273,7 +298,20 @@ def _by_layer(
     return {name: np.stack([row[name] for row in rows]) for name in WEIGHT_AXES}
 
 
-def _about(checkpoint: Checkpoint, anatomy: Anatomy) -> dict[str, Any]:
+def _unread(anatomy: Anatomy, seen: Seen) -> list[str]:
+    """Why there are no statistics of the attention, if there are none."""
+    if seen.looks == 0:
+        return [
+            f"{anatomy.kind} computes its attention itself, not through transformers' registry of "
+            "attention functions: entropy, sinks and temperatures of its heads are left out"
+        ]
+    return [
+        f"{why}: entropy, sinks and temperatures of its heads are left out"
+        for why in sorted(seen.unread)
+    ]
+
+
+def _about(checkpoint: Checkpoint, anatomy: Anatomy, seen: Seen) -> dict[str, Any]:
     config = anatomy.config
     return {
         "name": checkpoint.name,
@@ -284,7 +322,7 @@ def _about(checkpoint: Checkpoint, anatomy: Anatomy) -> dict[str, Any]:
         "heads": getattr(config, "num_attention_heads", None),
         "width": anatomy.width,
         "normalisation": anatomy.scheme,
-        "causal": anatomy.causal,
+        "causal": seen.causal,
         "parameters": sum(part.numel() for part in anatomy.backbone.parameters()),
         "dtype": str(checkpoint.model.dtype).removeprefix("torch."),
         "context": limit(checkpoint),
@@ -308,6 +346,11 @@ def _asides(given: Sequence[Given], states: bool, without_first: bool) -> list[s
     notes = []
     if without_first:
         notes.append("the first token is left out of the cloud (not out of the attention)")
+    parts = [each for each in given if isinstance(each, Words) and each.part]
+    if parts:
+        notes.append(
+            f"parts of a longer text are read: {parts[0].part}" + (", ..." if parts[1:] else "")
+        )
     if states and len(given) > 1:
         notes.append("several texts: states are not kept, statistics are given text by text")
     return notes

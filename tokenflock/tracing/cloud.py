@@ -4,16 +4,19 @@ Every number that the engine also knows (effective_rank, clusters, order_paramet
 gram_histogram) has the engine's definition, with equal masses 1/n. It is computed here in torch,
 because a trace reads a state of another length at every text and must not compile for each.
 
-All sums are float64, whatever the model ran in. Inner products then carry 1e-15, and the squared
-chord |x - y|^2 = 2 - 2<x, y> decides "closer than an angle a" with an error of 1e-15/a rad: the
-engine's differences (needed where tokens meet to 1e-8) would cost O(n^2 d) outside of BLAS, for
-angles of 0.05 rad and more. Float32 states are themselves only known to 1e-7 rad.
+Sums over tokens are float64, whatever the model ran in; pairs and spectra have the precision of the
+states (`working_precision`). The squared chord |x - y|^2 = 2 - 2<x, y> decides "closer than an angle a"
+with an error of epsilon/a rad: the engine's differences (needed where tokens meet to 1e-8) would cost
+O(n^2 d) outside of BLAS, for angles of 0.05 rad and more.
+
+States of one shape are read together (leading axis b): in a small model the calls cost more than
+the arithmetic.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,18 +24,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, require
+from .pairs import BINS, BLOCK_PAIRS, QUANTILES, join, visit_pairs
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+__all__ = [
+    "ANGLES",
+    "BINS",
+    "BLOCK_PAIRS",
+    "CLUSTER_ANGLE",
+    "QUANTILES",
+    "Affine",
+    "cloud",
+    "clouds",
+    "join",
+    "spectrum_rank",
+    "sphere_tokens",
+    "working_precision",
+]
+
 CLUSTER_ANGLE = 0.1415  # rad; the cosine 0.99 of published measurements
 ANGLES = (0.05, CLUSTER_ANGLE, 0.45)
-BINS = 64
-FINE_BINS = 256 * BINS  # quantiles are known to 2/16384 = 1.2e-4
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SMALLEST_ANGLE = 1e-5  # below it the rounding of 2 - 2<x, y> decides who is close
 NEGLIGIBLE_GAIN = 1e-6
-BLOCK_PAIRS = 2**18  # 2 MB of float64: a block stays in the cache through all its uses
+Row = dict[str, float | int | np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -52,17 +68,13 @@ class Affine:
         kept = size >= NEGLIGIBLE_GAIN * size.max().clamp(min=torch.finfo(gain.dtype).tiny)
         return torch.where(kept, 1.0 / torch.where(kept, gain, 1.0), 0.0)
 
-    def undo(self, hidden: Tensor) -> Tensor:
-        """(hidden - bias)/gain in float64, 0 in the coordinates that are left out. O(n d)."""
-        import torch
-
+    def fits(self, width: int) -> None:
+        """Refuse a hidden state of another width."""
         require(
-            hidden.shape[-1] == self.gain.numel(),
+            width == self.gain.numel(),
             f"the normalisation acts on {self.gain.numel()} coordinates, the hidden state has "
-            f"{hidden.shape[-1]}; give the norm that this state leaves",
+            f"{width}; give the norm that this state leaves",
         )
-        states = hidden.detach().to(torch.float64)
-        return (states if self.bias is None else states - self.bias.detach()) * self.inverse_gain
 
 
 def sphere_tokens(hidden: Tensor, affine: Affine | None = None) -> Tensor:
@@ -71,8 +83,7 @@ def sphere_tokens(hidden: Tensor, affine: Affine | None = None) -> Tensor:
     A zero vector has no direction and stays zero: its cosine with every token is 0, it is a cluster
     of its own, and it adds nothing to the rank.
     """
-    states = _states(hidden) if affine is None else affine.undo(_states(hidden))
-    return _normalise(states)[0]
+    return _directions(_states(hidden)[None], [affine])[0]
 
 
 def cloud(
@@ -83,42 +94,64 @@ def cloud(
     angles: Sequence[float] = ANGLES,
     cluster_angle: float = CLUSTER_ANGLE,
     first: bool = True,
-    tokens: Tensor | None = None,
     rows: int | None = None,
-) -> dict[str, float | int | np.ndarray]:
+) -> Row:
     """All statistics of one hidden state h (n, d), with x the sphere tokens of it.
 
     mean_cosine: mean of cos(h_i, h_j) over i != j, and mean_cosine_rest without the first token
-    (only with `first`); sphere_cosine: the same of x. Pairs: see `_Pairs`. Second moment of x:
-    see `_moment`. Norms of h: see `_sizes`. Means over no pair (n = 1) are NaN. Who has the
-    `sphere_tokens` already gives them as `tokens`; `affine` is then not read.
+    (only with `first`); sphere_cosine: the same of x. Pairs: see `Pairs`. Second moment of x:
+    see `_moments`. Norms of h: see `_sizes`. Means over no pair (n = 1) are NaN.
 
     O(n^2 d + min(n, d)^3) time, O(n d) memory: pairs are visited in blocks of `rows` rows, which
     change no number beyond rounding.
     """
-    angles = _checked_angles(angles, cluster_angle)
-    states = _states(hidden)
-    directions, norms = _normalise(states)
-    if tokens is None:
-        tokens = directions if affine is None else _normalise(affine.undo(states))[0]
-    pairs = _visit_pairs(tokens, angles, float(reference_beta), rows)
-    raw = _Resultant.of(directions)
-    sphere = raw if tokens is directions else _Resultant.of(tokens)
+    chosen = _checked_angles(angles, cluster_angle)
+    found, _ = clouds(_states(hidden)[None], [affine], reference_beta, hidden.dtype, chosen, rows)
+    row = found[0]
+    row["clusters"] = int(np.asarray(row["clusters_at"])[chosen.index(float(cluster_angle))])
+    if not first:
+        del row["mean_cosine_rest"]
+    return row
+
+
+def clouds(
+    states: Tensor,
+    affines: Sequence[Affine | None],
+    reference_beta: float,
+    kind: Any,
+    angles: tuple[float, ...] = ANGLES,
+    rows: int | None = None,
+) -> tuple[list[Row], Tensor]:
+    """`cloud` of b states (b, n, d) in float64 that came in the dtype `kind`; and their sphere tokens.
+
+    "clusters" are those at the angle 0.1415, if it is among the angles.
+    """
+    norms = _finite_norms(states)
+    tokens = _directions(states, affines)
+    near = tokens.to(working_precision(kind))
+    pairs = visit_pairs(near, angles, float(reference_beta), rows)
+    raw, sphere = _Resultants.weighted(states, norms), _Resultants.of(tokens)
     found = {
         "mean_cosine": raw.mean_cosine(),
+        "mean_cosine_rest": raw.without_first().mean_cosine(),
         "sphere_cosine": sphere.mean_cosine(),
         "order_parameter": sphere.length(),
-        "clusters": int(pairs.counts[angles.index(cluster_angle)]),
         "clusters_at": pairs.counts,
         "cosine_histogram": pairs.histogram,
         "cosine_quantiles": pairs.quantiles,
         "scaled_energy": pairs.energy,
-        **_moment(tokens, pairs.gram),
+        **_moments(near, pairs.gram),
         **_sizes(states, norms),
     }
-    if first:
-        found["mean_cosine_rest"] = raw.without(directions[0].cpu().numpy()).mean_cosine()
-    return found
+    if CLUSTER_ANGLE in angles:
+        found["clusters"] = pairs.counts[:, angles.index(CLUSTER_ANGLE)]
+    return _rows(found), tokens
+
+
+def _rows(found: dict[str, np.ndarray]) -> list[Row]:
+    """One row per state: numbers as Python's own, arrays as they are."""
+    values = [each.tolist() if each.ndim == 1 else list(each) for each in found.values()]
+    return [dict(zip(found, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def spectrum_rank(spectrum: np.ndarray) -> np.ndarray:
@@ -154,8 +187,8 @@ def _states(hidden: Tensor) -> Tensor:
     return hidden.detach().to(torch.float64)
 
 
-def _normalise(states: Tensor) -> tuple[Tensor, Tensor]:
-    """Unit vectors (zero stays zero) and norms; refuses NaN and infinity, which no mean survives."""
+def _finite_norms(states: Tensor) -> Tensor:
+    """|h_i|, (b, n); refuses NaN and infinity, which no mean survives."""
     import torch
 
     norms = torch.linalg.vector_norm(states, dim=-1)
@@ -164,184 +197,123 @@ def _normalise(states: Tensor) -> tuple[Tensor, Tensor]:
             "a hidden state holds NaN or infinity: the model overflowed; run it in float32, or "
             "look at the layers before"
         )
-    return states / norms.clamp(min=torch.finfo(norms.dtype).tiny)[:, None], norms
+    return norms
+
+
+def _directions(states: Tensor, affines: Sequence[Affine | None]) -> Tensor:
+    """normalise((h - bias)/gain) of b states in float64 (zero stays zero), each with its own norm.
+
+    0 in the coordinates that are left out. One new array of the size of the states. O(b n d).
+    """
+    import torch
+
+    bias, scale = torch.zeros_like(states[:, :1]), torch.ones_like(states[:, :1])
+    for place, affine in enumerate(affines):
+        if affine is not None:
+            affine.fits(states.shape[-1])
+            scale[place] = affine.inverse_gain
+            if affine.bias is not None:
+                bias[place] = affine.bias.detach()
+    tokens = (states - bias).mul_(scale)
+    norms = torch.linalg.vector_norm(tokens, dim=-1, keepdim=True)
+    return tokens.div_(norms.clamp_(min=torch.finfo(norms.dtype).tiny))
 
 
 @dataclass(frozen=True)
-class _Resultant:
-    """sum_i x_i and sum_i |x_i|^2 of unit (or zero) vectors, from which means over pairs follow."""
+class _Resultants:
+    """sum_i x_i and sum_i |x_i|^2 of b sets of unit (or zero) vectors: means over pairs follow.
+
+    together (b, d), apart (b,), first (b, d): the first vector of each set.
+    """
 
     together: np.ndarray
-    apart: float
+    apart: np.ndarray
+    first: np.ndarray
     n: int
 
     @staticmethod
-    def of(directions: Tensor) -> _Resultant:
-        return _Resultant(
-            directions.sum(0).cpu().numpy(), float(directions.norm()) ** 2, len(directions)
-        )
+    def of(directions: Tensor) -> _Resultants:
+        import torch
 
-    def without(self, one: np.ndarray) -> _Resultant:
-        """The same vectors but one."""
-        return _Resultant(self.together - one, self.apart - float(one @ one), self.n - 1)
+        apart = torch.linalg.vector_norm(directions, dim=(1, 2)).square()
+        return _Resultants._read(directions.sum(1), apart, directions[:, 0], directions.shape[1])
 
-    def mean_cosine(self) -> float:
+    @staticmethod
+    def weighted(states: Tensor, norms: Tensor) -> _Resultants:
+        """Of the directions h_i/|h_i|, without writing them down."""
+        import torch
+
+        positive = norms > 0
+        weights = torch.where(positive, 1.0 / norms, 0.0)
+        together = (weights[:, None] @ states)[:, 0]
+        first = states[:, 0] * weights[:, :1]
+        return _Resultants._read(together, positive.sum(1), first, states.shape[1])
+
+    @staticmethod
+    def _read(together: Tensor, apart: Tensor, first: Tensor, n: int) -> _Resultants:
+        found = [part.cpu().numpy() for part in (together, apart, first)]
+        return _Resultants(found[0], found[1], found[2], n)
+
+    def without_first(self) -> _Resultants:
+        """The same vectors but the first."""
+        alone = np.square(self.first).sum(-1)
+        return _Resultants(self.together - self.first, self.apart - alone, self.first, self.n - 1)
+
+    def mean_cosine(self) -> np.ndarray:
         """sum_{i != j} <x_i, x_j>/(n (n - 1)) = (|sum_i x_i|^2 - sum_i |x_i|^2)/(n (n - 1))."""
         if self.n < 2:
-            return math.nan
-        return (float(self.together @ self.together) - self.apart) / (self.n * (self.n - 1))
+            return np.full(len(self.apart), math.nan)
+        return (np.square(self.together).sum(-1) - self.apart) / (self.n * (self.n - 1))
 
-    def length(self) -> float:
+    def length(self) -> np.ndarray:
         """|sum_i x_i|/n, Kuramoto's order parameter."""
-        return math.sqrt(float(self.together @ self.together)) / self.n
+        return np.sqrt(np.square(self.together).sum(-1)) / self.n
 
 
-def _sizes(states: Tensor, norms: Tensor) -> dict[str, float | int | np.ndarray]:
+def _sizes(states: Tensor, norms: Tensor) -> dict[str, np.ndarray]:
     """Norms |h_i| (mean, median, largest, all), and the coordinate k with most of sum_i h_ik^2."""
-    lengths, energies = norms.cpu().numpy(), states.square().sum(0).cpu().numpy()
-    total, dimension = float(energies.sum()), int(energies.argmax())
-    ranked, middle = np.sort(lengths), len(lengths) // 2
+    lengths, energies = norms.cpu().numpy(), states.square().sum(1).cpu().numpy()
+    total, largest = energies.sum(-1), energies.max(-1)
+    ranked, middle = np.sort(lengths), lengths.shape[-1] // 2
     return {
-        "norm": float(lengths.mean()),
-        "norm_median": float(ranked[middle] + ranked[-1 - middle]) / 2.0,
-        "norm_max": float(ranked[-1]),
+        "norm": lengths.mean(-1),
+        "norm_median": (ranked[:, middle] + ranked[:, -1 - middle]) / 2.0,
+        "norm_max": ranked[:, -1],
         "norms": lengths,
-        "outlier_share": float(energies[dimension]) / total if total > 0 else math.nan,
-        "outlier_dimension": dimension,
+        "outlier_share": _shares(largest, total),
+        "outlier_dimension": energies.argmax(-1),
     }
 
 
-def _moment(tokens: Tensor, gram: Tensor | None) -> dict[str, float]:
+def _shares(part: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """part/total, NaN where there is nothing to share."""
+    return np.where(total > 0, part / np.where(total > 0, total, 1.0), math.nan)
+
+
+def _moments(tokens: Tensor, gram: Tensor | None) -> dict[str, np.ndarray]:
     """effective_rank and anisotropy (largest share) of the eigenvalues of M = sum_i x_i x_i^T / n.
 
     X X^T has the same non-zero eigenvalues as X^T X: the smaller one is taken, and the pairs have
-    already computed (the upper triangle of) the first. O(n d min(n, d)).
+    already computed (the upper triangle of) the first. O(n d min(n, d)) for each state.
     """
     import torch
 
-    matrix = tokens.T @ tokens if gram is None else gram
-    values = np.maximum(torch.linalg.eigvalsh(matrix, UPLO="U").cpu().numpy(), 0.0)
-    total = values.sum()
-    largest = float(values[-1] / total) if total > 0 else math.nan
-    return {"effective_rank": float(spectrum_rank(values)), "anisotropy": largest}
+    matrix = tokens.mT @ tokens if gram is None else gram
+    spectrum = torch.linalg.eigvalsh(matrix, UPLO="U").cpu().numpy().astype(float)
+    values = np.maximum(spectrum, 0.0)
+    return {
+        "effective_rank": spectrum_rank(values),
+        "anisotropy": _shares(values[:, -1], values.sum(-1)),
+    }
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """What the inner products of all pairs of sphere tokens say.
+def working_precision(kind: Any) -> Any:
+    """float64 for states in float64; float32 for all others, which know no more digits.
 
-    counts: connected components of tokens within each angle. histogram: fractions of the pairs
-    i != j in 64 equal bins of [-1, 1], the last one closed. quantiles: smallest c with
-    P(cosine <= c) >= q, to 1.2e-4. energy: sum_ij e^{beta (<x_i, x_j> - 1)}/n^2. gram: its upper
-    triangle where it is the smaller moment matrix (n <= d), so O(n d) memory.
+    Half the time in the n^2 d and n^3 parts. Cosines then carry 2e-7, thresholds of 0.05 rad and
+    more 4e-6 rad, the energy beta times 4e-7, the spectrum 1e-6 of its largest value: a total
+    collapse reads an anisotropy of 1 - 2e-6 and a rank of 1 + 4e-5, other ranks carry 1e-6.
     """
-
-    counts: np.ndarray
-    histogram: np.ndarray
-    quantiles: np.ndarray
-    energy: float
-    gram: Tensor | None
-
-
-def _visit_pairs(
-    tokens: Tensor, angles: tuple[float, ...], beta: float, rows: int | None
-) -> _Pairs:
-    """Blocks of rows of the upper triangle: rows i..i+b against the columns from i on."""
-    n, d = tokens.shape
-    block = max(1, min(n, BLOCK_PAIRS // n if rows is None else rows))
-    gram = tokens.new_empty(n, n) if n <= d else None
-    fine = np.zeros(FINE_BINS + 1, dtype=np.int64)
-    labels = [np.arange(n, dtype=np.int32) for _ in angles]
-    energy = 0.0
-    for start in range(0, n, block):
-        cosines = tokens[start : start + block] @ tokens[start:].T
-        if gram is not None:
-            gram[start : start + block, start:] = cosines
-        for which, angle in enumerate(angles):
-            close = (cosines >= math.cos(angle)).cpu().numpy()
-            labels[which] = join(labels[which], close, start)
-        fine += _fine_counts(cosines)
-        energy += _ordered(cosines.sub_(1.0).mul_(beta).exp_(), _total)
-    counts = np.array([np.count_nonzero(label == np.arange(n)) for label in labels])
-    return _Pairs(counts, *_law(fine), energy / n**2, gram)
-
-
-def _ordered(block: Tensor, count: Callable[[Tensor], Any]) -> Any:
-    """`count` over the ordered pairs of a block: its square part is symmetric, the rest met once."""
-    size = len(block)
-    everything = count(block)
-    return everything if block.shape[1] == size else 2 * everything - count(block[:, :size])
-
-
-def _total(values: Tensor) -> float:
-    return float(values.sum())
-
-
-def _fine_counts(cosines: Tensor) -> np.ndarray:
-    """Ordered pairs i != j of a block by fine bin; one bin more for cosines of 1 and above."""
     import torch
 
-    index = cosines.add(1.0).mul_(FINE_BINS // 2).to(torch.int32)
-    index.fill_diagonal_(FINE_BINS + 1)
-
-    def count(part: Tensor) -> np.ndarray:
-        return torch.bincount(part.flatten(), minlength=FINE_BINS + 2).cpu().numpy()
-
-    return _ordered(index, count)[: FINE_BINS + 1]
-
-
-def _law(fine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Histogram (the last bin closed) and quantiles from the fine counts; NaN without a pair."""
-    fine[-2] += fine[-1]
-    fine = fine[:-1]
-    cumulative = np.cumsum(fine)
-    total = cumulative[-1]
-    if total == 0:
-        return np.full(BINS, math.nan), np.full(len(QUANTILES), math.nan)
-    wanted = np.asarray(QUANTILES) * total
-    at = np.searchsorted(cumulative, wanted)
-    within = 1.0 - (cumulative[at] - wanted) / fine[at]  # linear inside the bin
-    return fine.reshape(BINS, -1).sum(1) / total, 2.0 * (at + within) / FINE_BINS - 1.0
-
-
-def join(labels: np.ndarray, close: np.ndarray, start: int = 0) -> np.ndarray:
-    """Component labels after the edges of a block: `close` (b, m), rows and columns from `start`.
-
-    A label is the smallest index of its component. Every row and column still next to another
-    component takes its first such neighbour, the larger label hooks below the smaller, paths are
-    compressed (Boruvka; the engine's `component_labels`): O(b m) a round, O(log n) rounds, and no
-    list of edges, which in a collapsed cloud are n^2 many.
-    """
-    if np.count_nonzero(close) == np.count_nonzero(close.diagonal()):
-        return labels
-    while True:
-        here = labels[start:]
-        outside = close & (here[: len(close), None] != here[None, :])
-        row, column = _first_neighbours(outside)
-        if not len(row):
-            return labels
-        labels = _hook(labels, here[row], here[column])
-
-
-def _first_neighbours(outside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first edge of each row; of each column too, where the block is not symmetric."""
-    rows, columns = outside.shape
-    column = outside.argmax(axis=1)
-    row = np.flatnonzero(outside[np.arange(rows), column])
-    column = column[row]
-    if columns == rows:
-        return row, column
-    above = np.ascontiguousarray(outside[:, rows:].T)
-    first = above.argmax(axis=1)
-    below = np.flatnonzero(above[np.arange(columns - rows), first])
-    return np.concatenate([row, first[below]]), np.concatenate([column, rows + below])
-
-
-def _hook(labels: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    parents = np.arange(len(labels), dtype=labels.dtype)
-    np.minimum.at(parents, np.maximum(one, other), np.minimum(one, other))
-    while True:
-        further = parents[parents]
-        if np.array_equal(further, parents):
-            return parents[labels]
-        parents = further
+    return torch.float64 if kind == torch.float64 else torch.float32

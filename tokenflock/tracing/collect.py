@@ -1,30 +1,59 @@
-"""One pass of one text: a listener that turns what it hears into rows of statistics."""
+"""One pass of one text: a listener that turns what it hears into rows of statistics.
+
+A small model spends less on a layer than Python spends on the calls that read it. What is heard of a
+few layers is therefore kept and read together, as long as it stays below a fixed size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .cloud import Affine, cloud, sphere_tokens
-from .looks import look as attention_statistics
+from .cloud import Affine, clouds, working_precision
+from .looks import looks
 from .watch import Listener, Look
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Row = dict[str, Any]
+# As soon as so many bytes wait they are read: states with their updates, queries with keys. One layer
+# always waits until it is complete, so that memory is O(n d) plus this.
+WAITING = 2**22
+# Arrays made of what waits are about four times as large.
+HEAP = 4 * WAITING
+
+
+@dataclass
+class _State:
+    """A hidden state (n, d) that waits, and the norm it left."""
+
+    index: int
+    hidden: Tensor
+    affine: Affine | None
+
+
+@dataclass
+class _Push:
+    """A residual x (n, d) that waits, and what attention and MLP add to it."""
+
+    layer: int
+    residual: Tensor
+    attention: Tensor
+    mlp: Tensor | None = None
 
 
 @dataclass
 class Collector(Listener):
-    """Statistics per state and per layer of one text; only two states are in memory at a time.
+    """Statistics per state and per layer of one text, complete when the pass has finished.
 
     `keep_states` also keeps the sphere tokens of every layer; `without_first` leaves the first token
     out of the cloud (not out of the attention, where it may be the sink). `progress` is told the
-    number of each state.
+    number of each state. What is heard waits until it has `waiting` bytes, which changes no number
+    beyond rounding: layers of transformers return new tensors and do not write into those heard.
     """
 
     width: int
@@ -33,6 +62,7 @@ class Collector(Listener):
     without_first: bool = False
     attention_rank: bool = False
     progress: Callable[[int], None] | None = None
+    waiting: int = WAITING
     states: list[Row] = field(default_factory=list)
     layers: list[Row] = field(default_factory=list)
     tokens: list[np.ndarray] = field(default_factory=list)
@@ -41,31 +71,58 @@ class Collector(Listener):
 
     def __post_init__(self) -> None:
         self._before: Tensor | None = None
-        self._entered: Tensor | None = None
-        self._total: Tensor | None = None
+        self._states: list[_State] = []
+        self._pushes: list[_Push] = []
+        self._looks: list[tuple[int, Look]] = []
+        self._state_bytes = self._look_bytes = 0
+        _keep_freed_memory()
 
     @property
     def count(self) -> int:
         """Number of tokens in the cloud."""
         return (self.tokens or self.ends)[0].shape[0]
 
-    def _cut(self, hidden: Tensor) -> Tensor:
-        return hidden[0, 1:] if self.without_first else hidden[0]
+    # --- what is heard ---
+
+    def enter(self, layer: int, module: nn.Module) -> None:
+        self.order.append(module)
 
     def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
         if self.progress is not None:
             self.progress(index)
         here = self._cut(hidden)
-        points = sphere_tokens(here, affine)
-        statistics = cloud(here, affine, reference_beta=self.reference_beta, tokens=points)
-        self.states.append(statistics)
-        if index > 0:
-            self._turned(index, points)
-        self._before = points
-        if self.keep_states:
-            self.tokens.append(points.double().numpy(force=True))
-        else:
-            self.ends = [*self.ends[:1], points.double().numpy(force=True)]
+        if self._states and not _alike(self._states[0].hidden, here):
+            self._read_states()
+        self._states.append(_State(index, here, affine))
+        self._state_bytes += here.nbytes
+        # Only here: a layer is complete, with the updates of both its halves.
+        if self._state_bytes >= self.waiting:
+            self._read_states()
+
+    def update(self, layer: int, part: str, residual: Tensor, update: Tensor) -> None:
+        push = self._cut(update)
+        self._state_bytes += push.nbytes
+        if part == "attention":
+            self._pushes.append(_Push(layer, self._cut(residual), push))
+        elif self._pushes and self._pushes[-1].layer == layer:
+            self._pushes[-1].mlp = push
+
+    def attention(self, layer: int, look: Look) -> None:
+        if self._looks and not _comparable(self._looks[0][1], look):
+            self._read_looks()
+        self._looks.append((layer, look))
+        self._look_bytes += look.query.nbytes + look.key.nbytes
+        if self._look_bytes >= self.waiting:
+            self._read_looks()
+
+    def finish(self) -> None:
+        self._read_states()
+        self._read_looks()
+
+    # --- what is read ---
+
+    def _cut(self, hidden: Tensor) -> Tensor:
+        return hidden[0, 1:] if self.without_first else hidden[0]
 
     def _row(self, layer: int) -> Row:
         """The row of a layer, counted from 1."""
@@ -73,60 +130,129 @@ class Collector(Listener):
             self.layers.append({})
         return self.layers[layer - 1]
 
-    def _turned(self, layer: int, points: Tensor) -> None:
-        """The angle each token turned in this layer, beside |P_theta (a + m)|/|x| of its updates."""
-        assert self._before is not None
-        row = self._row(layer)
-        row["speed"] = float(angles(self._before, points).mean())
-        if self._entered is not None and self._total is not None:
-            turned = tangential(self._entered, self._total)
-            row["speed_predicted"] = float(turned.mean())
-            radii = self._entered.double().norm(dim=-1) / self.width**0.5
-            row["speed_fixed_radius"] = float((turned * radii).mean())
-        self._entered = self._total = None
+    def _read_states(self) -> None:
+        """Statistics of the states that wait, and the angle between each and the one before."""
+        import torch
 
-    def enter(self, layer: int, module: nn.Module) -> None:
-        self.order.append(module)
+        waiting, self._states, self._state_bytes = self._states, [], 0
+        if waiting:
+            affines, kind = [each.affine for each in waiting], waiting[0].hidden.dtype
+            states = _together([each.hidden for each in waiting], torch.float64)
+            rows, points = clouds(states, affines, self.reference_beta, kind)
+            if self.without_first:  # the cloud is without it already
+                rows = [{k: v for k, v in row.items() if k != "mean_cosine_rest"} for row in rows]
+            self.states += rows
+            if waiting[0].index == 0:
+                self._before = None
+            for each, speed in zip(waiting, self._speeds(points), strict=True):
+                if each.index > 0:
+                    self._row(each.index)["speed"] = speed
+            self._keep(points)
+        self._read_pushes()
 
-    def attention(self, layer: int, look: Look) -> None:
-        self._row(layer).update(
-            attention_statistics(
-                look.query[0],
-                look.key[0],
-                mask=look.mask,
-                causal=look.causal,
-                scaling=look.scaling,
-                width=self.width,
-                rank=self.attention_rank,
-            )
+    def _speeds(self, points: Tensor) -> list[float]:
+        """Mean angle turned since the state before; that of the first state means nothing."""
+        before = points[:1] if self._before is None else self._before
+        self._before = points[-1:].clone()
+        first = unit_angles(before, points[:1]).mean(1).tolist()
+        return first + unit_angles(points[:-1], points[1:]).mean(1).tolist()
+
+    def _keep(self, points: Tensor) -> None:
+        if self.keep_states:
+            self.tokens += list(points.numpy(force=True))
+        else:
+            kept = self.ends[:1] or [points[0].numpy(force=True).copy()]
+            self.ends = [*kept, points[-1].numpy(force=True).copy()]
+
+    def _read_pushes(self) -> None:
+        """The angle each half and the whole layer should turn, |P_theta a|/|x| with theta = x/|x|."""
+        waiting, self._pushes = self._pushes, []
+        if not waiting:
+            return
+        kind = working_precision(waiting[0].residual.dtype)
+        residual = _together([each.residual for each in waiting], kind)
+        push = _together([each.attention for each in waiting], kind)
+        size, across, along = split(residual, push)
+        turned = across.atan2(size + along)
+        found = {"speed_attention": turned, "speed_attention_predicted": across / size}
+        for each, extra in zip(waiting, push, strict=True):
+            if each.mlp is not None:
+                extra += each.mlp
+        _, across, _ = split(residual, push, size)
+        found["speed_predicted"] = across / size
+        found["speed_fixed_radius"] = across / self.width**0.5
+        for name, values in found.items():
+            for each, value in zip(waiting, values.mean(1).tolist(), strict=True):
+                self._row(each.layer)[name] = value
+
+    def _read_looks(self) -> None:
+        import torch
+
+        waiting, self._looks, self._look_bytes = self._looks, [], 0
+        if not waiting:
+            return
+        shared = waiting[0][1]
+        found = looks(
+            torch.cat([look.query[:1] for _, look in waiting]),
+            torch.cat([look.key[:1] for _, look in waiting]),
+            mask=shared.mask,
+            causal=shared.causal,
+            scaling=shared.scaling,
+            width=self.width,
+            rank=self.attention_rank,
         )
-
-    def update(self, layer: int, part: str, residual: Tensor, update: Tensor) -> None:
-        here, push = self._cut(residual), self._cut(update)
-        if part == "attention":
-            self._entered, self._total = here, push
-            row = self._row(layer)
-            row["speed_attention"] = float(angles(here, here + push).mean())
-            row["speed_attention_predicted"] = float(tangential(here, push).mean())
-        elif self._total is not None:
-            self._total = self._total + push
+        for (layer, _), row in zip(waiting, found, strict=True):
+            self._row(layer).update(row)
 
 
-def angles(x: Tensor, y: Tensor) -> Tensor:
-    """Angle between rows, 2 atan2(|u - v|, |u + v|) of the directions: accurate near 0 and pi."""
+def split(x: Tensor, push: Tensor, size: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """|x|, |P_theta a| and <theta, a> with theta = x/|x|, of rows.
+
+    2510.22026: theta' = P_theta A/s turns |P_theta A|/s in one layer, with s = r for pre-LN and,
+    for post-LN, s = 1 in units of the fixed radius; both read |x|. The layer itself turns x into
+    x + a, by the angle atan2(|P_theta a|, |x| + <theta, a>).
+    """
+    if size is None:
+        size = x.norm(dim=-1).double().clamp_min_(1e-150)  # its square is not zero
+    along = (x * push).sum(dim=-1).double() / size
+    share = (along / size).to(x.dtype)
+    return size, push.addcmul(x, share[..., None], value=-1.0).norm(dim=-1).double(), along
+
+
+def unit_angles(u: Tensor, v: Tensor) -> Tensor:
+    """Angle between unit rows, 2 asin(|u - v|/2): accurate near 0, and to 1e-8 near pi."""
+    return (u - v).norm(dim=-1).div_(2.0).clamp_(max=1.0).asin_().mul_(2.0)
+
+
+def _together(parts: Sequence[Tensor], kind: Any) -> Tensor:
+    """One new array (b, ...) of the dtype `kind`."""
+    whole = parts[0].new_empty(len(parts), *parts[0].shape, dtype=kind)
+    for place, part in zip(whole, parts, strict=True):
+        place.copy_(part)
+    return whole
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc use freed blocks again instead of giving each back to the system.
+
+    It does so up to the largest block that was ever freed (mallopt(3), dynamic threshold): one that
+    nobody wrote into is enough. Otherwise the pages of every temporary array are made anew, at a
+    microsecond each: a tenth of a trace of a small model.
+    """
     import torch
 
-    u, v = (a.double() / a.double().norm(dim=-1, keepdim=True).clamp_min(1e-300) for a in (x, y))
-    return 2.0 * torch.atan2((u - v).norm(dim=-1), (u + v).norm(dim=-1))
+    torch.empty(HEAP, dtype=torch.uint8)
 
 
-def tangential(x: Tensor, push: Tensor) -> Tensor:
-    """|P_theta a|/|x|, theta = x/|x|: what the flow theta' = P_theta A/s turns in one layer.
+def _alike(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and one.device == other.device
 
-    2510.22026: s = r for pre-LN, and for post-LN s = 1 in units of the fixed radius; both read |x|.
-    """
-    x, push = x.double(), push.double()
-    size = x.norm(dim=-1, keepdim=True).clamp_min(1e-300)
-    theta = x / size
-    along = (theta * push).sum(dim=-1, keepdim=True)
-    return (push - along * theta).norm(dim=-1) / size[:, 0]
+
+def _comparable(one: Look, other: Look) -> bool:
+    """Whether two calls differ in their queries and keys alone."""
+    return (
+        one.mask is other.mask
+        and (one.causal, one.scaling) == (other.causal, other.scaling)
+        and _alike(one.query, other.query)
+        and _alike(one.key, other.key)
+    )

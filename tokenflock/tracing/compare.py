@@ -79,7 +79,7 @@ def _side(run: Trajectory, other: Trajectory) -> dict[str, Any]:
 def _grid(a: Trajectory, b: Trajectory) -> tuple[str, np.ndarray]:
     """How layers are matched, and at which places: layers, or relative depths."""
     sources = [facts(run)["model"].get("source") for run in (a, b)]
-    same = sources[0] is not None and sources[0] == sources[1]
+    same = bool(sources[0]) and sources[0] == sources[1]
     if depth(a) == depth(b) or same:
         return "layer", np.arange(min(depth(a), depth(b)) + 1, dtype=float)
     deepest = max(depth(a), depth(b))

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, require
-from .watch import Listener, Look, starting_from, watching
+from .watch import Listener, Look, Seen, starting_from, watching
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -61,6 +61,10 @@ class Interventions:
                 f"{name.replace('_', '-')} must be one of {', '.join(choices)}, got {given!r}",
             )
         require(
+            isinstance(self.seed, int) and 0 <= self.seed < 2**63,
+            f"the seed must be a whole number from 0 to 2^63 - 1, got {self.seed!r}",
+        )
+        require(
             self.attention or self.swap_values == "none",
             "swap-values changes what attention moves, and no-attention takes it out; choose one",
         )
@@ -77,10 +81,11 @@ class Interventions:
         """What is run outside the training regime, in words."""
         said = {
             "mlp": "the feed-forward block is taken out of every layer",
-            "attention": "attention is taken out of every layer",
+            "attention": "attention is taken out of every layer (its statistics are of what it would do)",
             "repeat": f"the stack is run {self.repeat} times over",
             "beta_scale": f"attention scores are multiplied by {self.beta_scale:g}",
-            "swap_values": "attention moves tokens by plain averages: V is the identity",
+            "swap_values": "attention moves tokens by plain averages: V is the identity, and the "
+            "spectra are of value maps that are not in use",
             "start": f"the start is {self.start} (seed {self.seed})",
         }
         return [
@@ -89,20 +94,30 @@ class Interventions:
 
 
 @contextlib.contextmanager
-def intervened(anatomy: Anatomy, what: Interventions, listener: Listener) -> Iterator[None]:
-    """The model with the interventions in place, telling `listener` of every forward pass."""
+def intervened(
+    anatomy: Anatomy,
+    what: Interventions,
+    listener: Listener,
+    moved: Callable[[Tensor], Tensor] | None = None,
+) -> Iterator[Seen]:
+    """The model with the interventions in place, telling `listener` of every forward pass.
+
+    `moved` changes what enters the first layer once more, after the start has been chosen.
+    """
     _require_parts(anatomy, what)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_repeated(anatomy, what.repeat))
         if what.start == "random":
             change = functools.partial(_same_norms, seed=what.seed)
             stack.enter_context(starting_from(anatomy, change))
+        if moved is not None:
+            stack.enter_context(starting_from(anatomy, moved))
         for name, kept in (("attention_update", what.attention), ("mlp_update", what.mlp)):
             if not kept:
                 _hook_parts(stack, anatomy, name, lambda module, args, output: output * 0)
         beside = _identity_values(stack, anatomy) if what.swap_values == "identity" else None
-        stack.enter_context(watching(anatomy, listener, what.beta_scale, beside))
-        yield
+        watch = watching(anatomy, listener, what.beta_scale, beside)
+        yield stack.enter_context(watch)
 
 
 def _require_parts(anatomy: Anatomy, what: Interventions) -> None:
@@ -141,7 +156,7 @@ def _repeated(anatomy: Anatomy, times: int) -> Iterator[None]:
     from torch import nn
 
     config, homes = anatomy.config, []
-    if anatomy.passes == len(anatomy.layers):  # otherwise the count alone loops a shared layer
+    if len(anatomy.layers) > 1:  # a single shared layer is looped by the count alone
         homes = _homes(anatomy)
     before = {"num_hidden_layers": config.num_hidden_layers}
     changed = {"num_hidden_layers": config.num_hidden_layers * times}
@@ -170,7 +185,8 @@ def _homes(anatomy: Anatomy) -> list[tuple[Any, str, Any]]:
             if isinstance(child, nn.ModuleList) and tuple(child) == anatomy.layers:
                 return [(parent, name, child)]
     raise InputError(
-        f"--repeat cannot find the list of layers of {anatomy.kind}; it must be a stack"
+        f"--repeat loops one list of layers, or one shared layer; this {anatomy.kind} has "
+        f"{len(anatomy.layers)} layers in groups"
     )
 
 
@@ -179,7 +195,8 @@ def _same_norms(hidden: Tensor, seed: int) -> Tensor:
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(hidden.shape, generator=generator, dtype=torch.float64)
+    # One draw for the whole batch: copies of a text start alike.
+    noise = torch.randn(hidden.shape[1:], generator=generator, dtype=torch.float64)
     noise = noise / noise.norm(dim=-1, keepdim=True)
     return (noise.to(hidden.device) * hidden.double().norm(dim=-1, keepdim=True)).to(hidden.dtype)
 
@@ -196,7 +213,16 @@ def _identity_values(stack: contextlib.ExitStack, anatomy: Anatomy) -> Callable[
         assert attention is not None
         handle = attention.register_forward_pre_hook(keep, with_kwargs=True)
         stack.callback(handle.remove)
-    _hook_parts(stack, anatomy, "attention_update", lambda module, args, output: kept["average"])
+
+    def put(module: nn.Module, args: tuple, output: Tensor) -> Tensor:
+        if "average" not in kept:
+            raise InputError(
+                f"--swap-values reaches attention through transformers' registry of attention "
+                f"functions, and this {anatomy.kind} computes its own"
+            )
+        return kept["average"]
+
+    _hook_parts(stack, anatomy, "attention_update", put)
 
     def beside(module: nn.Module, look: Look, weigh: Callable[[Tensor], Tensor]) -> None:
         kept["average"] = _averaged(kept["input"], look, weigh)

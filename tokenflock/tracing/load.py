@@ -8,6 +8,8 @@ is one `InputError` sentence. What can be seen from the files alone is checked b
 from __future__ import annotations
 
 import copy
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +27,8 @@ from .files import (
 )
 from .guard import INSTALL, SAFE, import_transformers, quiet, sentences
 
+# Where families keep the number of a layer in the name of its weights.
+LAYER_WEIGHT = re.compile(r"(^|\.)(layers?|h|blocks?|albert_layers)\.\d+\.")
 PRECISIONS = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 # Weights are dequantised to float32 before they are cast.
 GGUF_BYTES = 4
@@ -54,8 +58,8 @@ def open_checkpoint(source: Any, precision: str | None = None, tokenizer: Any = 
     """Load `source`: a folder, a .gguf file, or a model in memory (`tokenizer` goes with it).
 
     `precision` is "float64", "float32", "bfloat16", "float16", or None for the type in which the
-    weights are stored (a GGUF file: float32). A model in memory is put into eval mode in place;
-    if another precision is asked for, a copy is cast and the given model is left as it is.
+    weights are stored (a GGUF file: float32). A model in memory is left as it is: if another
+    precision is asked for, a copy is cast.
     Cost: reads every weight once; refused beforehand if it cannot fit (tokenflock.memory).
     """
     require(
@@ -212,20 +216,22 @@ def _load(path: Path, headed: Any, options: dict[str, Any]) -> tuple[Any, list[s
     from transformers import AutoModel
 
     if headed is None:
-        model, lacking = _try_class(path, AutoModel, options)
-        return model, _judge(path, lacking, model)
-    model, lacking = _try_class(path, headed, options)
+        model, lacking, spare = _try_class(path, AutoModel, options)
+        return model, [*_judge(path, lacking, model), *spare]
+    model, lacking, spare = _try_class(path, headed, options)
     head = [name for name in lacking if not _in_backbone(name, model)]
     if len(head) < len(lacking) or not head:
-        return model, _judge(path, lacking, model)
+        return model, [*_judge(path, lacking, model), *spare]
     name = type(model).__name__
-    model, lacking = _try_class(path, AutoModel, options)
+    model, lacking, spare = _try_class(path, AutoModel, options)
     note = f"the head of {name} is not in the checkpoint ({head[0]}); the backbone is traced"
-    return model, [note, *_judge(path, lacking, model)]
+    return model, [note, *_judge(path, lacking, model), *spare]
 
 
-def _try_class(path: Path, kind: Any, options: dict[str, Any]) -> tuple[Any, dict[str, str]]:
-    """(model, {weight: what is wrong with it}); mismatched shapes are reported, not raised."""
+def _try_class(
+    path: Path, kind: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, str], list[str]]:
+    """(model, {weight: what is wrong with it}, notes); mismatched shapes are not raised."""
     folder = path if path.is_dir() else path.parent
     with sentences(path):
         model, info = kind.from_pretrained(
@@ -239,7 +245,18 @@ def _try_class(path: Path, kind: Any, options: dict[str, Any]) -> tuple[Any, dic
     lacking = {name: "missing" for name in info["missing_keys"]}
     for name, stored, needed in info["mismatched_keys"]:
         lacking[name] = f"stored as {tuple(stored)}, config.json asks for {tuple(needed)}"
-    return model.eval(), dict(sorted(lacking.items()))
+    return model.eval(), dict(sorted(lacking.items())), _layers_left_over(info["unexpected_keys"])
+
+
+def _layers_left_over(unexpected: Iterable[str]) -> list[str]:
+    """Heads without a place are no matter; layers without one mean a config of another model."""
+    layers = sorted(name for name in unexpected if LAYER_WEIGHT.search(name))
+    if not layers:
+        return []
+    return [
+        f"the checkpoint holds {len(layers)} weights of layers that its config.json does not have "
+        f"(first: {layers[0]}); only the layers of the config are traced"
+    ]
 
 
 def _in_backbone(name: str, model: Any) -> bool:

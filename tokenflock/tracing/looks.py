@@ -50,25 +50,75 @@ def look(
 
     NaN where no row counts. O(H n^2 k) time; O(H n + block) memory, O(H n^2) with `rank`.
     """
+    return looks(
+        query[None],
+        key[None],
+        mask=mask,
+        causal=causal,
+        scaling=scaling,
+        width=width,
+        rank=rank,
+        rows=rows,
+    )[0]
+
+
+def looks(
+    query: Tensor,
+    key: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool,
+    scaling: float,
+    width: int,
+    rank: bool = False,
+    rows: int | None = None,
+) -> list[dict[str, np.ndarray]]:
+    """`look` at b calls that share mask and scaling: query (b, H, n, k), key (b, Hk, n, k).
+
+    As many calls as fit into one block are read together; their number depends on H and n alone.
+    A mask of every head by itself (first axis H) is read call by call.
+    """
     query, key = _heads(query, key)
-    heads, n, _ = query.shape
+    calls, heads, n, _ = query.shape
     hiding = _Mask.of(mask, causal, heads, n)
+    together = 1 if hiding.by_head else max(1, BLOCK_SCORES // (heads * n * n))
     block = max(1, min(n, BLOCK_SCORES // (heads * n) if rows is None else rows))
+    found = []
+    for start in range(0, calls, together):
+        few = slice(start, start + together)
+        group = _visit(
+            query[few].flatten(0, 1), key[few].flatten(0, 1), hiding, scaling, block, rank
+        )
+        found += _rows_of_calls(group.means(hiding.visible, width), len(query[few]))
+    return found
+
+
+def _visit(
+    query: Tensor, key: Tensor, hiding: _Mask, scaling: float, block: int, rank: bool
+) -> _Sums:
+    """Blocks of rows of the heads of a few calls, one head after the other."""
+    import torch
+
+    heads, n, _ = query.shape
     sums, columns = [], query.new_zeros(heads, n)
     matrix = query.new_zeros(heads, n, n) if rank else None
     for start in range(0, n, block):
         stop = min(n, start + block)
-        seen = stop if causal else n
+        seen = stop if hiding.causal else n
         scores = _scores(query[:, start:stop], key[:, :seen], scaling)
         row_sums, weights = _read(scores, hiding, start, stop)
         sums.append(row_sums)
         columns[:, :seen] += weights.sum(1)
         if matrix is not None:
             matrix[:, start:stop, :seen] = weights
-    found = _means(sums, columns, hiding.visible, width)
-    if matrix is not None:
-        found["attention_rank"] = _rank(matrix)
-    return found
+    return _Sums(sums[0] if len(sums) == 1 else torch.cat(sums, dim=-1), columns, matrix)
+
+
+def _rows_of_calls(found: dict[str, np.ndarray], calls: int) -> list[dict[str, np.ndarray]]:
+    """Split the head axis into calls; the mass of a column is the mean over the heads of a call."""
+    parts = {name: value.reshape(calls, -1, *value.shape[1:]) for name, value in found.items()}
+    parts["column_mass"] = parts["column_mass"].mean(1)
+    return [{name: value[call] for name, value in parts.items()} for call in range(calls)]
 
 
 def _heads(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
@@ -80,17 +130,15 @@ def _heads(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
     import torch
 
     require(
-        query.ndim == 3 and key.ndim == 3 and query.shape[1:] == key.shape[1:],
-        f"queries (heads, n, k) and keys (key heads, n, k) are needed, got {tuple(query.shape)} "
-        f"and {tuple(key.shape)}; give one text at a time",
+        query.ndim == 4 and key.ndim == 4 and query.shape[2:] == key.shape[2:],
+        f"queries (heads, n, k) and keys (key heads, n, k) are needed, got {tuple(query.shape[1:])} "
+        f"and {tuple(key.shape[1:])}; give one text at a time",
     )
-    require(
-        len(query) % len(key) == 0,
-        f"{len(key)} key heads must divide the {len(query)} query heads",
-    )
+    heads, groups = query.shape[1], key.shape[1]
+    require(heads % groups == 0, f"{groups} key heads must divide the {heads} query heads")
     kind = torch.promote_types(torch.promote_types(query.dtype, key.dtype), torch.float32)
     query, key = query.detach().to(kind), key.detach().to(kind)
-    return query, key - key.mean(1, keepdim=True)
+    return query, key - key.mean(2, keepdim=True)
 
 
 def _scores(query: Tensor, key: Tensor, scaling: float) -> Tensor:
@@ -111,6 +159,11 @@ class _Mask:
     added: Tensor | None
     causal: bool
     visible: np.ndarray
+
+    @property
+    def by_head(self) -> bool:
+        """Whether each head has a mask of its own."""
+        return len(self.visible) > 1
 
     @staticmethod
     def of(mask: Tensor | None, causal: bool, heads: int, n: int) -> _Mask:
@@ -219,29 +272,35 @@ def _read(scores: Tensor, mask: _Mask, start: int, stop: int) -> tuple[Tensor, T
     return sums, weights
 
 
-def _means(
-    sums: list[Tensor], columns: Tensor, visible: np.ndarray, width: int
-) -> dict[str, np.ndarray]:
-    """Means over the rows, in float64: H = -log max A - sum_j A_j t_j; the rms is about the mean."""
-    import torch
+@dataclass(frozen=True)
+class _Sums:
+    """What the blocks gave: four sums of each row (4, H, n), columns (H, n), A itself if asked."""
 
-    joined = sums[0] if len(sums) == 1 else torch.cat(sums, dim=-1)
-    total, length, peak, tilt = joined.to(torch.float64).cpu().numpy()
-    count = np.maximum(visible, 1.0)
-    entropy = -np.log(peak) - tilt
-    variance = np.maximum(length**2 / count - (total / count) ** 2, 0.0)
-    share = entropy / np.log(np.where(visible > 1, visible, np.e))
-    mass = columns.to(torch.float64).cpu().numpy()
-    mass /= np.maximum(np.count_nonzero(visible, axis=-1), 1)[:, None]
-    return {
-        "attention_entropy": _mean(entropy, visible > 0),
-        "attention_entropy_share": _mean(share, visible > 1),
-        "sink_share": mass.max(-1),
-        "sink_token": mass.argmax(-1),
-        "first_mass": mass[:, 0],
-        "beta_logits": np.sqrt(width * _mean(variance, visible > 1)),
-        "column_mass": mass.mean(0),
-    }
+    rows: Tensor
+    columns: Tensor
+    matrix: Tensor | None
+
+    def means(self, visible: np.ndarray, width: int) -> dict[str, np.ndarray]:
+        """Means over rows, in float64: H = -log max A - sum_j A_j t_j; the rms is about the mean."""
+        total, length, peak, tilt = self.rows.double().cpu().numpy()
+        count = np.maximum(visible, 1.0)
+        entropy = -np.log(peak) - tilt
+        variance = np.maximum(length**2 / count - (total / count) ** 2, 0.0)
+        share = entropy / np.log(np.where(visible > 1, visible, np.e))
+        mass = self.columns.double().cpu().numpy()
+        mass /= np.maximum(np.count_nonzero(visible, axis=-1), 1)[:, None]
+        found = {
+            "attention_entropy": _mean(entropy, visible > 0),
+            "attention_entropy_share": _mean(share, visible > 1),
+            "sink_share": mass.max(-1),
+            "sink_token": mass.argmax(-1),
+            "first_mass": mass[:, 0],
+            "beta_logits": np.sqrt(width * _mean(variance, visible > 1)),
+            "column_mass": mass,
+        }
+        if self.matrix is not None:
+            found["attention_rank"] = _rank(self.matrix)
+        return found
 
 
 def _mean(values: np.ndarray, counted: np.ndarray) -> np.ndarray:

@@ -92,6 +92,7 @@ SAYS = {
     "outlier_dimension": "The coordinate that holds it",
     "perturbation_growth": "Growth of a small perturbation of the start",
     "equiangular_cosine": "Cosine of equiangular tokens under the theory of this normalisation",
+    "equiangular_distance": "Mean distance of the sphere cosine from that curve, over the layers",
     "attention_entropy": "Mean entropy of an attention row, nats",
     "attention_entropy_share": "The same over the logarithm of the visible tokens",
     "attention_rank": "Effective rank of the attention matrix",
@@ -155,6 +156,8 @@ def assemble(
     if facts.scheme is not None:
         curve = _equiangular_curve(facts, rows, [heard.count for heard in passes])
         extra = {**extra, "equiangular_cosine": curve}
+        arrays["equiangular_distance"] = np.abs(arrays["sphere_cosine"] - curve).mean(axis=-1)
+        axes["equiangular_distance"] = lead
     arrays.update({**weights, **extra})
     axes.update({name: ("layer", *WEIGHT_AXES[name]) for name in weights})
     axes.update({name: _axes(name) for name in extra})

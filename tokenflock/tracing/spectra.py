@@ -53,8 +53,8 @@ def head_maps(layer: Projections) -> dict[str, np.ndarray]:
     ov_positive_share (H,)   sum of positive real parts / sum of |real parts|: 1 attracts, 0 repels
     qk_eigen (H, min(2k, d)) eigenvalues of B = scaling sym(W_Q^T W_K), largest first
     qk_positive_share (H,)   the same share of qk_eigen
-    beta_weights (H,)        sqrt(d) |B|_F: the beta that gives isotropic tokens of norm sqrt(d) the
-                             same rms of the scores
+    beta_weights (H,)        sqrt(d) scaling |W_Q^T W_K|_F: the beta that gives isotropic tokens of
+                             norm sqrt(d) the same rms of the scores
 
     O(H (k^3 + d k^2)).
     """
@@ -166,12 +166,10 @@ def _symmetric_spectrum(query: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 
 def _beta(query: np.ndarray, key: np.ndarray, scaling: float) -> np.ndarray:
-    """sqrt(d) scaling |sym(Q^T K)|_F, by |sym B|^2 = (|B|^2 + tr B^2)/2 with k x k products.
+    """sqrt(d) scaling |Q^T K|_F, by |Q^T K|_F^2 = tr(Q Q^T K K^T) with k x k products.
 
-    |B|_F^2 = tr(Q Q^T K K^T) and tr B^2 = tr (K Q^T)^2 (core.md, end of 2c: effective beta).
+    Scores <Q x, K y> of independent isotropic tokens of norm sqrt(d) have the rms |Q^T K|_F, those of
+    the theory, beta <x, y> of unit tokens, beta/sqrt(d).
     """
-    cross = key @ query.swapaxes(1, 2)
     full = np.sum((query @ query.swapaxes(1, 2)) * (key @ key.swapaxes(1, 2)), axis=(1, 2))
-    twist = np.sum(cross * cross.swapaxes(1, 2), axis=(1, 2))
-    width = query.shape[2]
-    return np.sqrt(width * np.maximum(full + twist, 0.0) / 2.0) * abs(scaling)
+    return np.sqrt(query.shape[2] * np.maximum(full, 0.0)) * abs(scaling)

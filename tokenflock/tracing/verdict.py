@@ -214,6 +214,9 @@ def summary(run: Trajectory) -> dict[str, Any]:
             "interventions": found["interventions"],
             "reference_beta": found["reference_beta"],
             "layers": layer_lists(run),
+            "equiangular_distance": mean(run, "equiangular_distance")
+            if "equiangular_distance" in run
+            else None,
             "heads": _heads(run),
             "bands": _bands(run),
             "verdict": asdict(verdict(run)),

@@ -8,8 +8,9 @@ arguments it would have got, and the listener sees queries, keys and mask beside
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,6 +50,26 @@ class Listener:
     def update(self, layer: int, part: str, residual: Tensor, update: Tensor) -> None:
         """What "attention" or "mlp" adds to the residual in a layer, counted from 1."""
 
+    def finish(self) -> None:
+        """A forward pass has ended; everything of it has been told."""
+
+
+# Arguments by which an attention adds to its scores what queries, keys and mask do not show.
+HIDDEN_INPUTS = {
+    "softcap": "its scores are soft-capped",
+    "position_bias": "its scores carry a position bias",
+    "s_aux": "its softmax has learned sinks",
+}
+
+
+@dataclass
+class Seen:
+    """What a watch met: how many attentions, whether they were causal, and what could not be read."""
+
+    looks: int = 0
+    causal: bool = False
+    unread: set[str] = field(default_factory=set)
+
 
 # Called beside an attention: (look, weigh), where weigh(values) is the attention applied to values.
 Beside = Callable[["nn.Module", Look, Callable[..., Any]], None]
@@ -59,6 +80,7 @@ class _Hooks:
 
     def __init__(self, anatomy: Anatomy, listener: Listener, last: int):
         self.anatomy, self.listener, self.last = anatomy, listener, last
+        self.seen = Seen()
         self.layer = self.looks = 0
         self.residual: Tensor | None = None
         family = anatomy.family
@@ -94,6 +116,7 @@ class _Hooks:
         if self.ends_in_norm:
             hidden = output[0] if isinstance(output, tuple) else output.last_hidden_state
             self.listener.state(self.last, hidden, self.anatomy.final_affine())
+        self.listener.finish()
 
     def after_attention(self, module: nn.Module, args: tuple, output: Tensor) -> None:
         assert self.residual is not None
@@ -112,7 +135,7 @@ class _Hooks:
 @contextlib.contextmanager
 def watching(
     anatomy: Anatomy, listener: Listener, beta_scale: float = 1.0, beside: Beside | None = None
-) -> Iterator[None]:
+) -> Iterator[Seen]:
     """Tell `listener` of every forward pass inside; scores are multiplied by `beta_scale`.
 
     Of a family whose parts are not known the states come at the end, from the model's own
@@ -122,8 +145,8 @@ def watching(
     with contextlib.ExitStack() as stack:
         for handle in _register(anatomy, hooks):
             stack.callback(handle.remove)
-        stack.enter_context(_attention_seen(anatomy, hooks, beta_scale, beside))
-        yield
+        stack.enter_context(_attention_seen(_Watcher(anatomy, hooks, beta_scale, beside)))
+        yield hooks.seen
 
 
 @contextlib.contextmanager
@@ -168,46 +191,109 @@ def _register(anatomy: Anatomy, hooks: _Hooks) -> Iterator[Any]:
                 yield part.register_forward_hook(heard)
 
 
+@dataclass(frozen=True, eq=False)
+class _Watcher:
+    """One watch over the attentions of one model."""
+
+    anatomy: Anatomy
+    hooks: _Hooks
+    beta_scale: float
+    beside: Beside | None
+
+    def attend(
+        self, function: Callable[..., Any], module: Any, tensors: tuple, keywords: dict[str, Any]
+    ) -> Any:
+        """Call the function as the model would, but for `beta_scale`, and tell what it was given."""
+        query, key, value, mask = tensors
+        look = _look(module, query, key, value, mask, self.beta_scale, keywords)
+        if self.beta_scale != 1.0:
+            keywords = {**keywords, "scaling": look.scaling}
+
+        def weigh(values: Tensor) -> Tensor:
+            return function(module, query, key, values, mask, **keywords)[0]
+
+        hooks, seen = self.hooks, self.hooks.seen
+        hooks.looks += 1
+        seen.looks += 1
+        seen.causal |= look.causal or _hides_the_future(mask)
+        unread = [why for name, why in HIDDEN_INPUTS.items() if keywords.get(name) is not None]
+        seen.unread.update(unread)
+        if not unread:
+            hooks.listener.attention(hooks.layer or hooks.looks, look)
+        if self.beside is not None:
+            self.beside(module, look, weigh)
+        return function(module, query, key, value, mask, **keywords)
+
+
+# Which watches stand over an attention module; the registry is patched while there is one.
+_WATCHERS: dict[int, list[_Watcher]] = {}
+_LOCK = threading.RLock()
+
+
 @contextlib.contextmanager
-def _attention_seen(
-    anatomy: Anatomy, hooks: _Hooks, beta_scale: float, beside: Beside | None
-) -> Iterator[None]:
-    """Stand beside the function that transformers' registry hands to the model's own attention."""
+def _attention_seen(watcher: _Watcher) -> Iterator[None]:
+    """Stand beside the function that transformers' registry hands to the model's own attention.
+
+    The registry is one for the whole process: other models, also in other threads, pass through.
+    """
+    modules = [id(part) for part in watcher.anatomy.backbone.modules()]
+    with _LOCK:
+        if not _WATCHERS:
+            _patch_registry()
+        for module in modules:
+            _WATCHERS.setdefault(module, []).append(watcher)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            for module in modules:
+                _WATCHERS[module].remove(watcher)
+                if not _WATCHERS[module]:
+                    del _WATCHERS[module]
+            if not _WATCHERS:
+                _restore_registry()
+
+
+def _patch_registry() -> None:
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as registry
 
-    ours = {id(part) for part in anatomy.backbone.modules()}
-    outer = vars(registry).get("get_interface")
     original = registry.get_interface
 
     def get_interface(attn_implementation: Any, default: Callable[..., Any]) -> Callable[..., Any]:
         function = original(attn_implementation, default)
 
         def seen(module: Any, query: Any, key: Any, value: Any, mask: Any, **keywords: Any) -> Any:
-            if id(module) not in ours:
-                return function(module, query, key, value, mask, **keywords)
-            look = _look(module, query, key, value, mask, beta_scale, keywords)
-            if beta_scale != 1.0:
-                keywords = {**keywords, "scaling": look.scaling}
-
-            def weigh(values: Tensor) -> Tensor:
-                return function(module, query, key, values, mask, **keywords)[0]
-
-            hooks.looks += 1
-            hooks.listener.attention(hooks.layer or hooks.looks, look)
-            if beside is not None:
-                beside(module, look, weigh)
-            return function(module, query, key, value, mask, **keywords)
+            attend = function
+            for watcher in _WATCHERS.get(id(module), ()):
+                attend = _watched(watcher, attend)
+            return attend(module, query, key, value, mask, **keywords)
 
         return seen
 
     registry.get_interface = get_interface
-    try:
-        yield
-    finally:
-        if outer is None:
-            del registry.get_interface
-        else:
-            registry.get_interface = outer
+
+
+def _watched(watcher: _Watcher, function: Callable[..., Any]) -> Callable[..., Any]:
+    def attend(module: Any, query: Any, key: Any, value: Any, mask: Any, **keywords: Any) -> Any:
+        return watcher.attend(function, module, (query, key, value, mask), keywords)
+
+    return attend
+
+
+def _restore_registry() -> None:
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as registry
+
+    del registry.get_interface
+
+
+def _hides_the_future(mask: Any) -> bool:
+    """Whether the first token may not look at the last one."""
+    import torch
+
+    if mask is None or mask.shape[-1] < 2:
+        return False
+    corner = mask.reshape(-1, *mask.shape[-2:])[0, 0, -1]
+    return not bool(corner) if mask.dtype == torch.bool else bool(corner < -1e3)
 
 
 def _look(

@@ -17,7 +17,7 @@ from ...trajectory import Trajectory
 from ..core import Case, Comparison, at_least, broken, equals
 from .paper import PAPER
 
-# A layer that turns tokens by more is no step of a flow.
+# A layer whose updates are a larger part of the tokens is no step of a flow.
 SMALL_TURN = 0.5
 TEXT = (
     "A flock of starlings has no leader. Every bird watches the few that fly next to it, turns when "
@@ -58,8 +58,8 @@ def _layer_speed(case: Case) -> list[Comparison]:
     small = own <= case.small
     if not np.any(small):
         raise SolveError(
-            f"no layer turns its tokens by less than {case.small:g} rad (the smallest step is "
-            f"{float(np.min(own)):.2g}): the layers of this network do not resolve a flow"
+            f"no layer has an update of less than {case.small:g} of its tokens (the smallest "
+            f"|P A|/r is {float(np.min(own)):.2g}): the layers of this network do not resolve a flow"
         )
     predicted = (own if case.clock == "own" else fixed)[small]
     ratio = np.median(run.array("speed")[small] / predicted)
@@ -95,7 +95,9 @@ PAPER.claim(
     control=broken(
         "the clock of post-LN, s = 1: norms that grow with depth are ignored", clock="post"
     ),
-    note="The idealisation breaks in three places: in the first layers, whose updates are several "
+    note="A statement about the clock, not about what was learned: random weights with small updates "
+    "meet it too, and that a trained network has them is what is measured. The idealisation breaks in "
+    "three places: in the first layers, whose updates are several "
     "times longer than the tokens (no small step); at the first token of a decoder, a sink with a norm "
     "a hundred times the others (left out here); and in Q = K = V = I (--set theory=equiangular), whose "
     "equiangular tokens stand still at the temperature of real heads while the mean cosine moves.",
