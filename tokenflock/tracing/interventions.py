@@ -180,9 +180,10 @@ def _homes(anatomy: Anatomy) -> list[tuple[Any, str, Any]]:
     """Where the list of layers is kept; a shared layer is looped by its count alone."""
     from torch import nn
 
+    grouped = anatomy.config.num_hidden_layers != len(anatomy.layers)
     for parent in anatomy.backbone.modules():
         for name, child in parent.named_children():
-            if isinstance(child, nn.ModuleList) and tuple(child) == anatomy.layers:
+            if isinstance(child, nn.ModuleList) and tuple(child) == anatomy.layers and not grouped:
                 return [(parent, name, child)]
     raise InputError(
         f"--repeat loops one list of layers, or one shared layer; this {anatomy.kind} has "
