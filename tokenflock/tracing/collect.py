@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Row = dict[str, Any]
-# As soon as so many bytes wait they are read: states with their updates, queries with keys. One layer
-# always waits until it is complete, so that memory is O(n d) plus this.
+# As soon as so many bytes wait they are read: states with updates, queries with keys (and the values
+# that come with them). One layer waits until it is complete, so that memory is O(n d) plus this.
 WAITING = 2**22
 # Arrays made of what waits are about four times as large.
 HEAP = 4 * WAITING
@@ -111,7 +111,7 @@ class Collector(Listener):
         if self._looks and not _comparable(self._looks[0][1], look):
             self._read_looks()
         self._looks.append((layer, look))
-        self._look_bytes += look.query.nbytes + look.key.nbytes
+        self._look_bytes += sum(part.nbytes for part in (look.query, look.key, look.value))
         if self._look_bytes >= self.waiting:
             self._read_looks()
 
