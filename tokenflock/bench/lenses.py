@@ -97,7 +97,7 @@ def _random(name: str) -> Any:
     config = getattr(transformers, settings)(vocab_size=VOCABULARY, **special, **shape)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return getattr(transformers, head)(config)
+        return getattr(transformers, head)(config).eval()
 
 
 def random_words(n: int, seed: int = 0) -> Words:
