@@ -8,6 +8,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import matplotlib as mpl  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
 CHECKED = [
@@ -26,3 +28,12 @@ CHECKED = [
 ]
 install_import_hook(CHECKED, "beartype.beartype")
 mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def same_draws_in_any_order(request):
+    """A module's generator RNG starts every test where the module left it: processes share tests."""
+    generator = getattr(request.module, "RNG", None)
+    if isinstance(generator, np.random.Generator):
+        start = request.module.__dict__.setdefault("_RNG_START", generator.bit_generator.state)
+        generator.bit_generator.state = start

@@ -124,7 +124,8 @@ def test_derivatives_and_batches():
     stack = jnp.stack([task.keys, task.keys[::-1]])
     pair = jax.vmap(lambda points: loss(points, KERNEL))(stack)
     one = [loss(points, Dense()) for points in stack]
-    np.testing.assert_allclose(pair, one, rtol=1e-5)
+    # The loss adds terms of both signs: what counts is their size, not that of the sum.
+    np.testing.assert_allclose(pair, one, rtol=0, atol=1e-5 * np.linalg.norm(direction))
 
 
 def test_along_a_trajectory():
