@@ -77,10 +77,10 @@ def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> 
         )
     elif exists and not empty and not (folder / SPEC).exists():
         raise InputError(f"{folder} is not a run folder (no {SPEC}); refusing to overwrite it")
-    _check_parent(folder)
+    check_parent(folder)
 
 
-def _check_parent(folder: Path) -> None:
+def check_parent(folder: Path) -> None:
     """The nearest existing parent must be a folder one can write in."""
     parent = next(parent for parent in folder.absolute().parents if parent.exists())
     if not parent.is_dir():
@@ -102,7 +102,7 @@ def _check_same(spec: RunSpec, folder: Path) -> None:
 
 def claim(spec: RunSpec, folder: Path, initial: Trajectory, overwrite: bool) -> None:
     """Make the folder with its spec and the tokens at t = 0, all or nothing."""
-    made = _missing_parents(folder)
+    made = missing_parents(folder)
     try:
         with writing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,8 @@ def claim(spec: RunSpec, folder: Path, initial: Trajectory, overwrite: bool) -> 
         raise
 
 
-def _missing_parents(folder: Path) -> list[Path]:
+def missing_parents(folder: Path) -> list[Path]:
+    """The folders above that would have to be made, nearest first."""
     return [parent for parent in folder.absolute().parents if not parent.exists()]
 
 

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, StoreError
+from ..errors import InputError
+from ..lab.folder import SUMMARY, check_parent, missing_parents, writing
 from ..store import SCRATCH, STORE
 from ..store import write as write_store
 from ..trajectory import Trajectory
@@ -30,7 +31,6 @@ from .reading import mean
 from .report import REPORT, write_report
 from .verdict import summary
 
-SUMMARY = "summary.json"
 ROWS = 14
 COLUMNS = (
     ("layer", "time"),
@@ -68,32 +68,28 @@ def check_place(place: Path, overwrite: bool) -> None:
         raise InputError(f"{place} exists; choose another --out, or replace it with --overwrite")
     if exists and not empty and not ours:
         raise InputError(f"{place} does not hold a trace; refusing to overwrite it")
-    parent = next(parent for parent in (place / "x").absolute().parents if parent.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise StoreError(f"cannot write {place}: {parent} is not writable; choose another --out")
+    check_parent(place)
 
 
 def write(run: Trajectory, place: Path, overwrite: bool, report: bool) -> None:
     """Everything about one trace, all or nothing."""
-    made = [parent for parent in place.absolute().parents if not parent.exists()]
+    made = missing_parents(place)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=SCRATCH) as scratch:
-            fresh = Path(scratch) / place.name
-            fresh.mkdir()
-            write_store(run, fresh / STORE)
-            (fresh / SUMMARY).write_text(json.dumps(summary(run), indent=1, allow_nan=False) + "\n")
-            if report:
-                write_report(run, fresh)
-            _move(fresh, place, Path(scratch) / "replaced", overwrite)
-    except OSError as error:
-        _remove(made)
-        raise StoreError(
-            f"cannot write {place}: {error.strerror or error}; choose a folder you can write to with "
-            "enough free space"
-        ) from error
+        with writing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=place.parent, prefix=SCRATCH) as scratch:
+                fresh = Path(scratch) / place.name
+                fresh.mkdir()
+                write_store(run, fresh / STORE)
+                content = json.dumps(summary(run), indent=1, allow_nan=False)
+                (fresh / SUMMARY).write_text(content + "\n")
+                if report:
+                    write_report(run, fresh)
+                _move(fresh, place, Path(scratch) / "replaced", overwrite)
     except BaseException:
-        _remove(made)
+        for parent in made:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
         raise
 
 
@@ -110,12 +106,6 @@ def _move(fresh: Path, place: Path, replaced: Path, overwrite: bool) -> None:
             os.replace(place / name, replaced / name)
     for item in fresh.iterdir():
         os.replace(item, place / item.name)
-
-
-def _remove(parents: list[Path]) -> None:
-    for parent in parents:
-        with contextlib.suppress(OSError):
-            parent.rmdir()
 
 
 def table(run: Trajectory) -> Any:

@@ -19,10 +19,9 @@ from ..provenance import provenance
 from ..space import Sphere
 from ..theory import equiangular_rate, solve_scheme
 from ..trajectory import Trajectory
-from .cloud import ANGLES, BINS, QUANTILES
+from .cloud import ANGLES, BINS, CLUSTER_ANGLE, QUANTILES
 from .collect import Collector
 
-CLUSTER_ANGLE = 0.1415
 # Axes beyond "time" (per state) and "layer" (per step).
 STATE_AXES: dict[str, tuple[str, ...]] = {
     "mean_cosine": (),
@@ -198,7 +197,6 @@ def _one(facts: Facts, heard: Collector) -> dict[str, np.ndarray]:
     known = [name for name in LAYER_AXES if all(name in row for row in heard.layers)]
     for name in known:
         arrays[name] = np.stack([np.asarray(row[name]) for row in heard.layers])
-    arrays["clusters"] = arrays["clusters_at"][:, ANGLES.index(CLUSTER_ANGLE)]
     arrays["cosine_rate"] = np.diff(arrays["sphere_cosine"])
     if facts.scheme is not None:
         arrays["cosine_rate_predicted"] = _predicted_rate(facts, arrays, heard.count)
