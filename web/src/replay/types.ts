@@ -1,0 +1,52 @@
+// What the engine has computed and the page shows: a run, a trace of a trained model, a sweep.
+// Python writes it (tokenflock/web/replay.py), as one JSON object; arrays are base64 of little-endian
+// numbers, row-major.
+
+export interface PackedArray {
+  dtype: "float32" | "float64" | "int32";
+  shape: number[];
+  data: string; // base64
+}
+
+export interface Series {
+  name: string; // "energy", "clusters", ...
+  values: (number | null)[]; // one per frame
+}
+
+/** Tokens along a clock. Trajectories in d > 3 come projected on 3 axes, and say so. */
+export interface RunReplay {
+  kind: "run" | "trace";
+  title: string;
+  says: string;
+  clock: "time" | "layer";
+  times: number[];
+  space: "sphere" | "euclidean";
+  points: PackedArray; // (frames, n, 2 or 3)
+  dimension: number; // d of the tokens themselves
+  projection: string | null; // how d > 3 became 3, with the share of variance kept
+  series: Series[];
+  labels: string[] | null; // the text of every token (a trace)
+  spec: unknown | null; // the resolved spec (a run)
+  notes: string[]; // outcome, advice, what was left out or thinned
+}
+
+/** A statistic over a grid of settings. A cell can be watched: its settings are put into the spec. */
+export interface SweepReplay {
+  kind: "sweep";
+  title: string;
+  says: string;
+  rows: { name: string; values: number[] };
+  columns: { name: string; values: number[] };
+  statistics: { name: string; values: PackedArray }[]; // each (rows, columns)
+  spec: unknown | null; // the base spec; null when a cell cannot be watched
+}
+
+export type Replay = RunReplay | SweepReplay;
+
+/** One line of the library: what `tokenflock play FOLDER...` was given. */
+export interface LibraryEntry {
+  id: string;
+  kind: "run" | "trace" | "sweep";
+  title: string;
+  detail: string;
+}
