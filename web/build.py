@@ -53,6 +53,14 @@ def install(folder: Path = HERE) -> None:
         stamp.write_text(lock)
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> None:
+    """Build the page; with `--only-install FOLDER`, install the locked packages of another folder."""
+    if arguments[:1] == ["--only-install"]:
+        install(Path(arguments[1]))
+        return
     install()
     npm("run", "--silent", "build")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
