@@ -53,6 +53,12 @@ export interface Exact {
 
 export type Source = { kind: "live" } | { kind: "replay"; replay: RunReplay };
 
+export interface Busy {
+  label: string;
+  fraction: number;
+  cancel(): void;
+}
+
 export interface Store {
   options: Options;
   spec: Signal<Spec>; // start and model; what the link, the TOML and the engine get
@@ -62,17 +68,21 @@ export interface Store {
   n: ReadonlySignal<number>;
   d: ReadonlySignal<number>; // 2 or 3: what is drawn
   space: ReadonlySignal<"sphere" | "euclidean">;
-  backend: Signal<Backend>;
+  backend: ReadonlySignal<Backend>; // what the simulator really uses
+  wantedBackend: Signal<Backend | "auto">;
   playing: Signal<boolean>;
-  speed: Signal<number>; // steps per displayed frame
+  speed: Signal<number>; // steps per displayed frame (asked for); in a replay, times its natural pace
+  pace: ReadonlySignal<number>; // steps per displayed frame that this machine manages
   frame: ReadonlySignal<Frame>; // what is shown
   measured: ReadonlySignal<Measured>;
   track: ReadonlySignal<Track>; // measurements so far; grows while it runs
   curves: ReadonlySignal<TheoryCurve[]>;
   position: ReadonlySignal<number>; // index of the shown frame in the history
   length: ReadonlySignal<number>; // frames in the history
+  stepsShown: ReadonlySignal<number>; // steps from the start to the shown frame (0 in a replay)
   selected: Signal<number | null>; // a chosen token
   colouring: Signal<Colouring>;
+  logTime: Signal<boolean>; // charts over log t
   labels: ReadonlySignal<string[] | null>; // texts of tokens (a trace)
   exact: Signal<Exact | null>;
   exactFrame: ReadonlySignal<Frame | null>; // of the exact run, at the shown time
@@ -81,6 +91,7 @@ export interface Store {
   dark: ReadonlySignal<boolean>;
   theme: Signal<"auto" | "light" | "dark">;
   message: Signal<string | null>; // a sentence to the user, shown as a toast
+  busy: Signal<Busy | null>; // something that takes seconds: catching up with a link, a video
   fps: ReadonlySignal<number>;
 
   setSpec(spec: Spec, preset?: string): void; // restart from its start
@@ -92,6 +103,8 @@ export interface Store {
   playFromHere(): void; // drop what comes after the shown frame and go on
   dragToken(index: number, point: number[]): void; // the token is held there until releaseToken
   releaseToken(): void;
+  jumpTo(frame: Frame, steps: number, edited: boolean): void; // these tokens at this time, without a past
+  catchUp(steps: number): Promise<void>; // compute that many steps from the start, with progress
   open(replay: Replay): void;
   watchCell(row: number, column: number): void; // of the sweep
   backToLive(): void;

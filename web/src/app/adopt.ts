@@ -1,0 +1,129 @@
+// Specs of the engine (a stored run, a sweep's base) as specs of the page, or a sentence why not.
+import type { SweepReplay } from "../replay/types.ts";
+import { validate } from "../spec/bounds.ts";
+import type { ModelSpec, NormalisationSpec, SolveSpec, Spec, TokensSpec, WeightsSpec } from "../spec/types.ts";
+
+type Table = Record<string, unknown>;
+
+const MODEL_KEYS = ["name", "beta", "convention", "self_term", "slope", "noise", "plus"];
+const TOKEN_KEYS = [
+  ...["law", "space", "d", "n", "seed", "perturb", "perturb_seed", "radius", "centre", "scale", "half_width"],
+  ...["centres", "per_cluster", "width", "correlation", "points", "normalise"],
+];
+const WEIGHT_KEYS = ["V", "B", "seed"];
+// What an engine's spec says about weights when nothing was asked for.
+const WEIGHT_DEFAULTS: Table = { heads: 1, per: "run", seed: 0 };
+const STEPS = 400; // of a run whose engine chose its own
+const SMALLEST_STEP = 0.005;
+const LARGEST_STEP = 0.05;
+
+/** Where a swept name lives in a spec. */
+const PLACES: Record<string, [keyof Spec, string]> = {
+  beta: ["model", "beta"],
+  n: ["tokens", "n"],
+  d: ["tokens", "d"],
+  seed: ["tokens", "seed"],
+  t1: ["solve", "t1"],
+  time: ["solve", "t1"],
+  dt: ["solve", "dt"],
+  step: ["solve", "step"],
+};
+
+/** The page's spec of an engine's resolved spec. */
+export function adoptSpec(given: unknown): Spec | string {
+  const spec = withoutNulls(given);
+  if (!isTable(spec) || !isTable(spec.model) || !isTable(spec.tokens) || !isTable(spec.solve)) {
+    return "This run was stored without its spec, so it cannot be simulated here.";
+  }
+  try {
+    const adopted: Spec = {
+      title: String(spec.title ?? "run"),
+      says: String(spec.says ?? ""),
+      model: adoptModel(spec.model),
+      tokens: pick(spec.tokens, TOKEN_KEYS) as unknown as TokensSpec,
+      solve: adoptSolve(spec.solve),
+    };
+    const [problem] = validate(adopted);
+    return problem === undefined ? adopted : `The page cannot simulate this run: ${problem}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** The base spec of a sweep with the settings of one cell. */
+export function specOfCell(sweep: SweepReplay, row: number, column: number): Spec | string {
+  if (sweep.spec === null) return "This sweep was stored without its spec, so its cells cannot be watched.";
+  const base = structuredClone(withoutNulls(sweep.spec)) as Table;
+  const settings = [
+    [sweep.rows.name, sweep.rows.values[row]],
+    [sweep.columns.name, sweep.columns.values[column]],
+  ] as const;
+  for (const [name, value] of settings) {
+    if (value === undefined) return "This cell lies outside the sweep.";
+    if (!put(base, name, value)) return `The page does not know how to set ${name}, so this cell cannot be watched.`;
+  }
+  const adopted = adoptSpec(base);
+  if (typeof adopted === "string") return adopted;
+  const cell = settings.map(([name, value]) => `${name} = ${Number(value?.toPrecision(6))}`).join(", ");
+  return { ...adopted, title: `${sweep.title}: ${cell}` };
+}
+
+/** Sets "beta" or "model.noise.temperature" in a spec; false where there is no such place. */
+function put(spec: Table, name: string, value: number): boolean {
+  const path = name.includes(".") ? name.split(".") : PLACES[name];
+  if (path === undefined) return false;
+  let table: unknown = spec;
+  for (const key of path.slice(0, -1)) table = isTable(table) && Object.hasOwn(table, key) ? table[key] : undefined;
+  const key = path.at(-1);
+  if (!isTable(table) || key === undefined || key === "__proto__") return false;
+  table[key] = value;
+  return true;
+}
+
+function adoptModel(given: Table): ModelSpec {
+  const model = pick(given, MODEL_KEYS);
+  if (given.name === "NoisyUSA") {
+    model.name = "USA";
+    model.noise = { kind: "brownian", temperature: given.temperature };
+  }
+  const weights = adoptWeights(given.weights);
+  if (weights !== null) model.weights = weights;
+  if (isTable(given.normalisation) && given.normalisation.scheme !== "none") {
+    model.normalisation = given.normalisation as unknown as NormalisationSpec;
+  }
+  return model as unknown as ModelSpec;
+}
+
+function adoptWeights(given: unknown): WeightsSpec | null {
+  if (!isTable(given)) return null;
+  const said = Object.keys(given).filter((key) => given[key] !== WEIGHT_DEFAULTS[key]);
+  const foreign = said.find((key) => !WEIGHT_KEYS.includes(key));
+  if (foreign !== undefined) {
+    throw new Error(`The page has no ${foreign} among its weights, so this run cannot be simulated here.`);
+  }
+  return pick(given, said) as WeightsSpec;
+}
+
+function adoptSolve(given: Table): SolveSpec {
+  const t1 = Number(given.t1);
+  const seed = Number(given.seed ?? 0);
+  if (given.method === "layers") return { t1, method: "layers", step: Number(given.step), seed };
+  const chosen = Math.min(Math.max(t1 / STEPS, SMALLEST_STEP), LARGEST_STEP);
+  return { t1, method: "fixed", dt: given.dt === undefined ? chosen : Number(given.dt), seed };
+}
+
+function pick(given: Table, keys: readonly string[]): Table {
+  return Object.fromEntries(keys.filter((key) => given[key] !== undefined).map((key) => [key, given[key]]));
+}
+
+/** TOML has no null: a missing setting and a null one mean the same. */
+function withoutNulls(given: unknown): unknown {
+  if (Array.isArray(given)) return given.map(withoutNulls);
+  if (!isTable(given)) return given;
+  const kept = Object.entries(given).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(kept.map(([key, value]) => [key, withoutNulls(value)]));
+}
+
+function isTable(given: unknown): given is Table {
+  return typeof given === "object" && given !== null && !Array.isArray(given);
+}

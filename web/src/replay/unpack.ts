@@ -1,0 +1,110 @@
+// Replays as the page uses them: arrays of numbers and frames, checked before they are believed.
+import type { Frame } from "../app/contract.ts";
+import type { PackedArray, Replay, RunReplay, SweepReplay } from "./types.ts";
+
+const BYTES = { float32: 4, float64: 8, int32: 4 } as const;
+const MOST = 512e6; // bytes of one array
+
+/** Numbers of a packed array, row-major. */
+export function unpack(packed: PackedArray): Float64Array {
+  const size = packed.shape.reduce((product, extent) => product * extent, 1);
+  const bytes = bytesOf(packed.data);
+  if (bytes.length !== size * BYTES[packed.dtype]) {
+    throw new Error(`an array of shape ${packed.shape.join(" x ")} came with ${bytes.length} bytes`);
+  }
+  if (packed.dtype === "float64") return new Float64Array(bytes.buffer);
+  const view = packed.dtype === "float32" ? new Float32Array(bytes.buffer) : new Int32Array(bytes.buffer);
+  return Float64Array.from(view);
+}
+
+export function pack(values: Float64Array, shape: number[]): PackedArray {
+  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  return { dtype: "float64", shape, data: base64Of(bytes) };
+}
+
+export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
+  return bytes;
+}
+
+export function base64Of(bytes: Uint8Array): string {
+  const parts: string[] = [];
+  for (let k = 0; k < bytes.length; k += 8192) {
+    parts.push(String.fromCharCode(...bytes.subarray(k, k + 8192)));
+  }
+  return btoa(parts.join(""));
+}
+
+/** One frame per time. */
+export function framesOf(times: number[], points: PackedArray, radii?: PackedArray): Frame[] {
+  const flat = unpack(points);
+  const [, n = 0, d = 0] = points.shape;
+  const lengths = radii === undefined ? null : unpack(radii);
+  return times.map((time, k) => ({
+    time,
+    points: flat.slice(k * n * d, (k + 1) * n * d),
+    radii: lengths === null ? null : lengths.slice(k * n, (k + 1) * n),
+  }));
+}
+
+/** A replay that came from a file or a server; throws a sentence when it is not one. */
+export function checkReplay(given: unknown): Replay {
+  const one = given as Partial<RunReplay & Omit<SweepReplay, "kind">> | null;
+  if (typeof one !== "object" || one === null) throw new Error("this file holds no replay");
+  const kind = (given as { kind?: unknown }).kind;
+  if (kind === "sweep") return checkSweep(given as SweepReplay);
+  if (kind === "run" || kind === "trace") return checkRun(given as RunReplay);
+  throw new Error("this file holds no replay: its kind must be run, trace or sweep");
+}
+
+function checkRun(run: RunReplay): RunReplay {
+  const shape = checkArray(run.points, "points");
+  const [frames = 0, n = 0, d = 0] = shape;
+  const fits = shape.length === 3 && Array.isArray(run.times) && run.times.length === frames;
+  if (!fits || frames < 1 || n < 1 || (d !== 2 && d !== 3)) {
+    throw new Error("the points of a replay must have the shape (times, tokens, 2 or 3)");
+  }
+  if (run.space !== "sphere" && run.space !== "euclidean") throw new Error("the replay names no space");
+  if (run.labels !== null && run.labels !== undefined && run.labels.length !== n) {
+    throw new Error(`the replay labels ${run.labels.length} tokens and has ${n}`);
+  }
+  return {
+    ...run,
+    title: String(run.title ?? "Replay"),
+    says: String(run.says ?? ""),
+    clock: run.clock === "layer" ? "layer" : "time",
+    dimension: run.dimension ?? d,
+    projection: run.projection ?? null,
+    series: (run.series ?? []).filter((series) => series.values.length === frames),
+    labels: run.labels?.map(String) ?? null,
+    spec: run.spec ?? null,
+    notes: (run.notes ?? []).map(String),
+  };
+}
+
+function checkSweep(sweep: SweepReplay): SweepReplay {
+  const rows = sweep.rows?.values?.length ?? 0;
+  const columns = sweep.columns?.values?.length ?? 0;
+  if (rows < 1 || columns < 1 || !Array.isArray(sweep.statistics) || sweep.statistics.length < 1) {
+    throw new Error("a sweep needs rows, columns and a statistic");
+  }
+  for (const { name, values } of sweep.statistics) {
+    const shape = checkArray(values, name);
+    if (shape[0] !== rows || shape[1] !== columns) {
+      throw new Error(`the statistic ${name} does not have one value per cell`);
+    }
+  }
+  return { ...sweep, title: String(sweep.title), says: String(sweep.says ?? ""), spec: sweep.spec ?? null };
+}
+
+function checkArray(packed: PackedArray, name: string): number[] {
+  const known = Object.hasOwn(BYTES, packed?.dtype ?? "") && typeof packed.data === "string" && Array.isArray(packed.shape);
+  if (!known || !packed.shape.every((extent) => Number.isInteger(extent) && extent >= 0)) {
+    throw new Error(`${name} is not an array of numbers`);
+  }
+  const size = packed.shape.reduce((product, extent) => product * extent, BYTES[packed.dtype]);
+  if (size > MOST) throw new Error(`${name} is too large for the page: ${size} bytes`);
+  return packed.shape;
+}
