@@ -25,6 +25,7 @@ LAYERS = [
     {"store", "plot", "ensembles"},
     {"lab", "tracing"},
     {"claims", "gallery", "bench"},
+    {"web"},
     {"cli"},
     {"__main__"},
 ]

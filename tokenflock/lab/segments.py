@@ -26,11 +26,14 @@ STEP_LIMIT = OUTCOMES.index("step-limit")
 
 
 class Log:
-    """What is done of a job: parts on disk, parts that wait to be written, and the last state."""
+    """What is done of a job: parts on disk, parts that wait to be written, and the last state.
 
-    def __init__(self, job: Job, folder: Path):
+    Without a folder nothing is written, and all parts wait in memory.
+    """
+
+    def __init__(self, job: Job, folder: Path | None):
         self.job, self.folder = job, folder
-        paths = segment_paths(folder)
+        paths = [] if folder is None else segment_paths(folder)
         self.stored = [_read_part(path) for path in paths]
         self.done = 1 + segment_range(paths[-1])[1] if paths else 0
         self.waiting: list[Segment] = []
@@ -64,7 +67,7 @@ class Log:
 
     def flush(self) -> None:
         """Write what waits as one store named by the range of its parts."""
-        if not self.waiting:
+        if not self.waiting or self.folder is None:
             return
         start = time.monotonic()
         first, last = self.done - len(self.waiting), self.done - 1

@@ -1,0 +1,42 @@
+"""Arrays as JSON: base64 of little-endian numbers, row-major (web/src/replay/types.ts)."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+Dtype = Literal["float32", "float64", "int32"]
+
+
+def pack(array: Any, dtype: Dtype = "float64") -> dict[str, Any]:
+    """A PackedArray."""
+    content = np.ascontiguousarray(array, np.dtype(dtype).newbyteorder("<"))
+    data = base64.b64encode(content.tobytes()).decode("ascii")
+    return {"dtype": dtype, "shape": list(content.shape), "data": data}
+
+
+def unpack(packed: dict[str, Any]) -> np.ndarray:
+    """The array of a PackedArray."""
+    numbers = np.frombuffer(
+        base64.b64decode(packed["data"]), np.dtype(packed["dtype"]).newbyteorder("<")
+    )
+    return numbers.reshape(packed["shape"])
+
+
+def numbers(values: Any) -> list[float | None]:
+    """A list for JSON: what is not finite becomes None."""
+    return [value if math.isfinite(value) else None for value in np.asarray(values, float).tolist()]
+
+
+def plain(value: Any) -> Any:
+    """Nested data as strict JSON has it: arrays as lists, None for NaN and infinity."""
+    if isinstance(value, dict):
+        return {str(name): plain(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,162 @@
+"""Stored results found in folders, by their own labels; no array is read here and JAX is not needed.
+
+A Zarr v3 store is a folder with zarr.json, whose attributes say what it is, and one folder per array,
+whose zarr.json names its dimensions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import StoreError
+
+STORE, SEGMENTS, METADATA = "trajectory.zarr", "segments", "zarr.json"
+TRAJECTORY = "tokenflock-trajectory-1"
+MOST_ENTRIES = 1_000
+DEEPEST = 4
+LARGEST_METADATA = 64 * 2**20
+# Axes of a batch or of a state, which no one sweeps.
+NOT_SWEPT = {"sample", "token", "coordinate", "head", "layer", "cosine", "quantile", "eigen"}
+
+Kind = Literal["run", "trace", "sweep"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something a page can open: where, and what its label says."""
+
+    path: Path
+    kind: Kind
+    title: str
+    detail: str
+
+    @property
+    def id(self) -> str:
+        """A name that tells nothing about the path, and cannot be turned into another."""
+        return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+
+
+def find(roots: list[Path]) -> list[Found]:
+    """What lies in the folders, each once, in the order of their names."""
+    found: dict[Path, Found] = {}
+    for root in roots:
+        for folder in _folders(root, roots, DEEPEST):
+            if len(found) >= MOST_ENTRIES:
+                return list(found.values())
+            entry = None if folder in found else describe(folder)
+            if entry is not None:
+                found[folder] = entry
+    return list(found.values())
+
+
+def _folders(folder: Path, roots: list[Path], depth: int) -> Iterator[Path]:
+    """Folders from here down, links resolved; what is a store or a run is not searched further."""
+    place = inside(folder, roots)
+    if place is None or not place.is_dir():
+        return
+    yield place
+    if depth == 0 or _is_result(place):
+        return
+    try:
+        names = sorted(os.listdir(place))
+    except OSError:
+        return
+    for name in names:
+        if not name.startswith("."):
+            yield from _folders(place / name, roots, depth - 1)
+
+
+def _is_result(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (METADATA, STORE, SEGMENTS))
+
+
+def inside(path: Path, roots: list[Path]) -> Path | None:
+    """The path with its links resolved, if it lies in one of the (resolved) folders."""
+    try:
+        place = path.resolve()
+    except (OSError, RuntimeError):
+        return None
+    return place if any(place.is_relative_to(root) for root in roots) else None
+
+
+def require_inside(store: Path, roots: list[Path]) -> None:
+    """Refuse a store in which a link leads out of the folders: its bytes would be read as numbers."""
+    for here, folders, files in os.walk(store):
+        for name in (*folders, *files):
+            path = Path(here) / name
+            if path.is_symlink() and inside(path, roots) is None:
+                raise StoreError(f"{store.name} holds a link that leads out of the given folders")
+
+
+def describe(folder: Path) -> Found | None:
+    """What a folder is, or None."""
+    if (folder / STORE).is_dir():
+        return _trajectory(folder, _attributes(folder / STORE))
+    if (folder / SEGMENTS).is_dir():
+        parts = sorted((folder / SEGMENTS).glob("*.zarr"))
+        return _trajectory(folder, _attributes(parts[-1])) if parts else None
+    attributes = _attributes(folder)
+    if attributes is None:
+        return None
+    if attributes.get("format") == TRAJECTORY:
+        return _trajectory(folder, attributes)
+    return _sweep(folder, attributes)
+
+
+def _attributes(store: Path) -> dict[str, Any] | None:
+    content = _metadata(store)
+    found = content.get("attributes", {}) if content.get("node_type") == "group" else None
+    return found if isinstance(found, dict) else None
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    try:
+        path = folder / METADATA
+        if path.stat().st_size > LARGEST_METADATA:
+            return {}
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _trajectory(folder: Path, attributes: dict[str, Any] | None) -> Found | None:
+    if attributes is None or attributes.get("format") != TRAJECTORY:
+        return None
+    label, outcome = str(attributes.get("label", "")), str(attributes.get("outcome", ""))
+    if isinstance(attributes.get("trace"), dict):
+        return Found(folder, "trace", label or folder.name, f"trace, {folder.name}")
+    spec = attributes.get("spec")
+    title = str(spec.get("title", "")) if isinstance(spec, dict) else ""
+    return Found(folder, "run", title or label or folder.name, f"{label}, {outcome}, {folder.name}")
+
+
+def _sweep(folder: Path, attributes: dict[str, Any]) -> Found | None:
+    axes = swept(folder)
+    if axes is None:
+        return None
+    title = str(attributes.get("title") or attributes.get("label") or folder.name)
+    return Found(folder, "sweep", title, f"sweep over {axes[0]} and {axes[1]}, {folder.name}")
+
+
+def swept(store: Path) -> tuple[str, str] | None:
+    """The two dimensions that most numeric arrays of a store share, or None."""
+    pairs: dict[tuple[str, str], int] = {}
+    for array in sorted(store.iterdir()):
+        content = _metadata(array)
+        names = content.get("dimension_names") or []
+        kept = [n for n in names if isinstance(n, str) and n not in NOT_SWEPT]
+        if len(kept) == 2 and _is_number(content.get("data_type")):
+            pair = (kept[0], kept[1])
+            pairs[pair] = pairs.get(pair, 0) + 1
+    return max(pairs, key=lambda pair: pairs[pair]) if pairs else None
+
+
+def _is_number(dtype: Any) -> bool:
+    return isinstance(dtype, str) and dtype.startswith(("float", "int", "uint", "bool"))

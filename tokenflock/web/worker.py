@@ -1,0 +1,144 @@
+"""A worker process: `python -m tokenflock.web.worker`. Runs and reads for the server, never in it.
+
+Requests come on stdin, answers go to stdout (wire.py). A thread listens, so that a cancel is heard
+while the engine computes, and so that the process ends with the server, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from . import wire
+from .limits import Limits
+
+NICENESS = 10
+
+
+class Inbox:
+    """Requests in order; a cancel names the request it ends."""
+
+    def __init__(self, source: BinaryIO):
+        self.requests: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
+        self.last_cancelled = 0
+        threading.Thread(target=self._listen, args=(source,), daemon=True).start()
+
+    def _listen(self, source: BinaryIO) -> None:
+        while (message := wire.read(source)) is not None:
+            kind, body = message
+            if kind == "cancel":
+                self.last_cancelled = int(body)
+            else:
+                self.requests.put((kind, json.loads(body)))
+        # The server is gone, or wants us to be. A running program is not waited for.
+        os._exit(0)
+
+
+def main() -> None:
+    """Answer requests until stdin ends."""
+    source, sink = _own_the_pipes()
+    _be_nice()
+    inbox = Inbox(source)
+    limits = Limits(**json.loads(sys.argv[1])) if len(sys.argv) > 1 else Limits()
+    tasks = _tasks(limits, inbox)
+    while True:
+        kind, request = inbox.requests.get()
+        with _cpu_limit(limits.cpu_seconds):
+            tasks[kind](request, _sender(sink))
+
+
+def _own_the_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Keep stdin and stdout for the messages; what libraries print goes to stderr."""
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    return source, sink
+
+
+def _be_nice() -> None:
+    """The server's event loop and the user's browser come first."""
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+
+
+def _sender(sink: BinaryIO) -> Callable[..., None]:
+    from .messages import say
+
+    def send(kind: str, **content: Any) -> None:
+        sink.write(wire.encode(kind, say(kind, **content)))
+        sink.flush()
+
+    return send
+
+
+def _tasks(limits: Limits, inbox: Inbox) -> dict[str, Callable[..., None]]:
+    # Imported now, before the first request: the engine takes seconds to load.
+    from ..memory import LIMIT_VARIABLE
+    from .exact import stream
+
+    os.environ.setdefault(LIMIT_VARIABLE, str(limits.memory_gib))
+
+    def run(request: dict[str, Any], send: Callable[..., None]) -> None:
+        number = request["number"]
+        stream(request["start"], limits, send, lambda: inbox.last_cancelled >= number)
+
+    def replay(request: dict[str, Any], send: Callable[..., None]) -> None:
+        from .replay import read_replay
+
+        send("replay", replay=read_replay(request["path"], request["roots"]))
+
+    return {"run": _told(run), "replay": _told(replay)}
+
+
+def _told(task: Callable[..., None]) -> Callable[..., None]:
+    """A task whose errors become a sentence to the page."""
+
+    def guarded(request: dict[str, Any], send: Callable[..., None]) -> None:
+        try:
+            task(request, send)
+        except Exception as error:
+            send("error", message=_sentence(error))
+
+    return guarded
+
+
+def _sentence(error: Exception) -> str:
+    from ..errors import TokenflockError
+
+    if isinstance(error, TokenflockError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "this run does not fit in memory; lower the number of tokens or of frames"
+    reason = (str(error).strip() or type(error).__name__).split("\n")[0][:300]
+    return f"the engine refused this: {reason} ({type(error).__name__})"
+
+
+@contextlib.contextmanager
+def _cpu_limit(seconds: int) -> Iterator[None]:
+    """Within this block the process is ended after so many more seconds of processor time."""
+    _end_after(seconds)
+    try:
+        yield
+    finally:
+        _end_after(None)
+
+
+def _end_after(seconds: int | None) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows: the server's wall clock still ends a long run
+        return
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    wanted = most if seconds is None else int(used.ru_utime + used.ru_stime) + 1 + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (wanted, most))
+
+
+if __name__ == "__main__":
+    main()
