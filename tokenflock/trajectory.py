@@ -180,6 +180,15 @@ class Trajectory:
 
         return animate(self, Path(path), **options)
 
+    def view(self, height: int = 640) -> Any:
+        """The page of `tokenflock play` with this run in it, as a notebook widget.
+
+        Needs anywidget (pip install 'tokenflock[web]'); `height` is in pixels.
+        """
+        from .web.widget import make_widget
+
+        return make_widget(self, height)
+
     def __repr__(self) -> str:
         sizes = {axis: len(self.coords[axis]) for axis in self.coords}
         return (

@@ -1,4 +1,4 @@
-"""The command line: `tokenflock run`, `check`, `figure`, `play`, `trace`, `bench`, `list`, `doctor`."""
+"""The command line: `tokenflock run`, `check`, `figure`, `play`, `page`, `trace`, `bench`, ..."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .doctor import doctor
 from .errors import INTERRUPTED, in_a_sentence
 from .figure import figure
 from .listing import list_things
+from .page import page
 from .play import play
 from .run import run
 from .trace import trace_app
@@ -31,6 +32,7 @@ COMMANDS = {
     "check": check,
     "figure": figure,
     "play": play,
+    "page": page,
     "bench": bench,
     "list": list_things,
     "doctor": doctor,

@@ -22,7 +22,8 @@ class Limits:
     run_seconds: float = 180.0
     cpu_seconds: int = 600
     memory_gib: float = 2.0
-    message_bytes: int = 256 * 1024
+    # Room for 4,096 tokens in R^3, each coordinate written out.
+    message_bytes: int = 512 * 1024
     # A page that takes longer than this to read a message is closed.
     stall_seconds: float = 30.0
     # What a cancelled run gets to end by itself before its process is ended.

@@ -21,8 +21,8 @@ TRAJECTORY = "tokenflock-trajectory-1"
 MOST_ENTRIES = 1_000
 DEEPEST = 4
 LARGEST_METADATA = 64 * 2**20
-# Axes of a batch or of a state, which no one sweeps.
-NOT_SWEPT = {"sample", "token", "coordinate", "head", "layer", "cosine", "quantile", "eigen"}
+# Averaged over.
+NOT_SWEPT = {"sample"}
 
 Kind = Literal["run", "trace", "sweep"]
 
@@ -146,16 +146,33 @@ def _sweep(folder: Path, attributes: dict[str, Any]) -> Found | None:
 
 
 def swept(store: Path) -> tuple[str, str] | None:
-    """The two dimensions that most numeric arrays of a store share, or None."""
+    """The two dimensions that most numeric arrays of a store share, or None.
+
+    Samples are averaged over, and time counts as swept only where nothing else is.
+    """
     pairs: dict[tuple[str, str], int] = {}
-    for array in sorted(store.iterdir()):
+    for array in _arrays(store):
         content = _metadata(array)
-        names = content.get("dimension_names") or []
-        kept = [n for n in names if isinstance(n, str) and n not in NOT_SWEPT]
-        if len(kept) == 2 and _is_number(content.get("data_type")):
+        names = [str(name) for name in content.get("dimension_names") or []]
+        kept = [name for name in names if name not in NOT_SWEPT]
+        if len(kept) == 3 and "time" in kept:
+            kept.remove("time")
+        texts = [name for name in kept if not _is_number(_dtype(store / name, "float64"))]
+        if len(kept) == 2 and not texts and _is_number(content.get("data_type")):
             pair = (kept[0], kept[1])
             pairs[pair] = pairs.get(pair, 0) + 1
     return max(pairs, key=lambda pair: pairs[pair]) if pairs else None
+
+
+def _arrays(store: Path) -> list[Path]:
+    try:
+        return sorted(path for path in store.iterdir() if (path / METADATA).is_file())
+    except OSError:
+        return []
+
+
+def _dtype(array: Path, otherwise: str) -> Any:
+    return _metadata(array).get("data_type", otherwise)
 
 
 def _is_number(dtype: Any) -> bool:

@@ -17,8 +17,11 @@ from typing import Any, BinaryIO
 
 from . import wire
 from .limits import Limits
+from .messages import say
 
 NICENESS = 10
+Write = Callable[[str, str], None]
+Task = Callable[[dict[str, Any], Write], None]
 
 
 class Inbox:
@@ -46,11 +49,11 @@ def main() -> None:
     _be_nice()
     inbox = Inbox(source)
     limits = Limits(**json.loads(sys.argv[1])) if len(sys.argv) > 1 else Limits()
-    tasks = _tasks(limits, inbox)
+    tasks, write = _tasks(limits, inbox), _writer(sink)
     while True:
         kind, request = inbox.requests.get()
         with _cpu_limit(limits.cpu_seconds):
-            tasks[kind](request, _sender(sink))
+            tasks[kind](request, write)
 
 
 def _own_the_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -67,43 +70,45 @@ def _be_nice() -> None:
         os.nice(NICENESS)
 
 
-def _sender(sink: BinaryIO) -> Callable[..., None]:
-    from .messages import say
-
-    def send(kind: str, **content: Any) -> None:
-        sink.write(wire.encode(kind, say(kind, **content)))
+def _writer(sink: BinaryIO) -> Write:
+    def write(kind: str, body: str) -> None:
+        sink.write(wire.encode(kind, body))
         sink.flush()
 
-    return send
+    return write
 
 
-def _tasks(limits: Limits, inbox: Inbox) -> dict[str, Callable[..., None]]:
+def _tasks(limits: Limits, inbox: Inbox) -> dict[str, Task]:
     # Imported now, before the first request: the engine takes seconds to load.
     from ..memory import LIMIT_VARIABLE
     from .exact import stream
 
     os.environ.setdefault(LIMIT_VARIABLE, str(limits.memory_gib))
 
-    def run(request: dict[str, Any], send: Callable[..., None]) -> None:
+    def run(request: dict[str, Any], write: Write) -> None:
+        def send(kind: str, **content: Any) -> None:
+            write(kind, say(kind, **content))
+
         number = request["number"]
         stream(request["start"], limits, send, lambda: inbox.last_cancelled >= number)
 
-    def replay(request: dict[str, Any], send: Callable[..., None]) -> None:
+    def replay(request: dict[str, Any], write: Write) -> None:
         from .replay import read_replay
 
-        send("replay", replay=read_replay(request["path"], request["roots"]))
+        found = read_replay(request["path"], request["roots"])
+        write("replay", json.dumps(found, allow_nan=False, separators=(",", ":")))
 
     return {"run": _told(run), "replay": _told(replay)}
 
 
-def _told(task: Callable[..., None]) -> Callable[..., None]:
+def _told(task: Task) -> Task:
     """A task whose errors become a sentence to the page."""
 
-    def guarded(request: dict[str, Any], send: Callable[..., None]) -> None:
+    def guarded(request: dict[str, Any], write: Write) -> None:
         try:
-            task(request, send)
+            task(request, write)
         except Exception as error:
-            send("error", message=_sentence(error))
+            write("error", say("error", message=_sentence(error)))
 
     return guarded
 

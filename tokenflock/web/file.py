@@ -1,0 +1,55 @@
+"""The page as one file, which works from any web server and from disk."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .bundle import static_page
+
+INDEX = "index.html"
+SCRATCH = ".writing-"
+# A page above this is slow to open for whoever gets the link.
+LARGE = 50 * 2**20
+
+
+def check_place(folder: Path, overwrite: bool) -> None:
+    """Refuse a place that must not be touched, before anything is read."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; choose another --out")
+        if (folder / INDEX).exists() and not overwrite:
+            raise InputError(
+                f"{folder / INDEX} exists; choose another --out or replace it with --overwrite"
+            )
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
+
+
+def write_page(folder: Path, replays: Sequence[dict[str, Any]]) -> Path:
+    """Write index.html aside and move it into its place when it is complete."""
+    from ..lab.folder import check_parent, writing
+
+    document = static_page(replays)
+    check_parent(folder)
+    place = folder / INDEX
+    with writing(place):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, scratch = tempfile.mkstemp(dir=folder, prefix=SCRATCH)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+                stream.write(document)
+                stream.flush()
+                os.fsync(stream.fileno())
+            # A temporary file is private; a page is to be read by a web server.
+            os.chmod(scratch, 0o644)
+            os.replace(scratch, place)
+        finally:
+            Path(scratch).unlink(missing_ok=True)
+    return place

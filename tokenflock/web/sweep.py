@@ -1,0 +1,77 @@
+"""A sweep as a page shows it: numbers over two swept settings, whatever their names."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, StoreError
+from .packing import pack, plain
+from .projection import spread
+from .stores import swept
+
+MOST_CELLS = 400
+MOST_STATISTICS = 24
+
+
+def sweep_replay(store: Path, title: str) -> dict[str, Any]:
+    """Statistics over the two dimensions most arrays share; samples are averaged, the last time is taken."""
+    axes = swept(store)
+    if axes is None:
+        raise InputError(f"{store.name} has no numbers over two swept settings")
+    dataset = _open(store)
+    thin = {axis: spread(dataset.sizes[axis], MOST_CELLS) for axis in axes}
+    statistics = [
+        {"name": str(name), "values": pack(table[np.ix_(thin[axes[0]], thin[axes[1]])], "float32")}
+        for name in dataset.data_vars
+        if (table := _table(dataset[name], axes)) is not None
+    ]
+    attributes = dataset.attrs
+    return plain(
+        {
+            "kind": "sweep",
+            "title": title,
+            "says": str(attributes.get("says", "")),
+            "rows": _axis(dataset, axes[0], thin),
+            "columns": _axis(dataset, axes[1], thin),
+            "statistics": statistics[:MOST_STATISTICS],
+            "spec": attributes.get("spec") if isinstance(attributes.get("spec"), dict) else None,
+        }
+    )
+
+
+def _open(store: Path) -> Any:
+    import xarray as xr
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lazy = xr.open_zarr(
+                store, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
+            )
+            return lazy.load()
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise StoreError(f"{store.name} is not a readable sweep ({reason})") from error
+
+
+def _axis(dataset: Any, name: str, thin: dict[str, np.ndarray]) -> dict[str, Any]:
+    values = dataset[name].values if name in dataset.coords else np.arange(dataset.sizes[name])
+    return {"name": name, "values": np.asarray(values, float)[thin[name]]}
+
+
+def _table(array: Any, axes: tuple[str, str]) -> np.ndarray | None:
+    """One number per cell, or None if this array is none."""
+    if not set(axes) <= set(array.dims) or array.dtype.kind not in "fiub":
+        return None
+    rest = [dim for dim in array.dims if dim not in axes]
+    if not set(rest) <= {"sample", "time"}:
+        return None
+    if "time" in rest:
+        array = array.isel(time=-1)
+    if "sample" in rest:
+        array = array.mean("sample")
+    return np.asarray(array.transpose(*axes).values, float)
