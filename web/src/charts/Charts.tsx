@@ -1,0 +1,44 @@
+// What is measured, beside what theory says.
+import plotStyles from "uplot/dist/uPlot.min.css?inline";
+import type { Store } from "../app/contract.ts";
+import { AttentionMap } from "./AttentionMap.tsx";
+import styles from "./charts.css?inline";
+import { differenceInWords } from "./difference.ts";
+import { Histogram } from "./Histogram.tsx";
+import { TimeChart } from "./TimeChart.tsx";
+
+export function Charts({ store }: { store: Store }) {
+  const log = store.logTime;
+  const source = store.source.value;
+  const clock = source.kind === "replay" ? source.replay.clock : "time";
+  return (
+    <section class="tfc" data-dark={store.dark.value} aria-label="Measurements">
+      <style>{plotStyles + styles}</style>
+      <div class="tfc-bar">
+        {clock === "time" && (
+          <label>
+            <input type="checkbox" checked={log.value} onChange={(event) => (log.value = event.currentTarget.checked)} />
+            logarithmic time
+          </label>
+        )}
+        <Difference store={store} />
+      </div>
+      <div class="tfc-grid">
+        <TimeChart store={store} title={`Energy against ${clock}`} quantities={["energy"]} logTime={log} absent="This run has no energy to show." />
+        <TimeChart store={store} title={`Clusters against ${clock}`} quantities={["clusters"]} logTime={log} absent="Clusters were not counted." />
+        <TimeChart store={store} title={`Alignment against ${clock}`} quantities={["order", "cosine"]} logTime={log} absent="Nothing was measured yet." />
+        <Histogram store={store} />
+        {source.kind === "live" && <AttentionMap store={store} />}
+      </div>
+    </section>
+  );
+}
+
+function Difference({ store }: { store: Store }) {
+  const words = differenceInWords(store.frame.value, store.exactFrame.value, store.d.value);
+  return words === null ? null : (
+    <p class="tfc-difference" data-testid="difference">
+      {words}
+    </p>
+  );
+}

@@ -1,0 +1,25 @@
+// Work that follows the store, but neither more than 15 times a second nor for more than a tenth of the time.
+import { effect, untracked } from "@preact/signals";
+
+const PAUSE_MS = 66;
+const SHARE = 0.1;
+
+export function paced(read: () => unknown, work: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let earliest = 0;
+  const run = (): void => {
+    timer = undefined;
+    const start = performance.now();
+    untracked(work);
+    const now = performance.now();
+    earliest = now + Math.max(PAUSE_MS, (now - start) / SHARE);
+  };
+  const stop = effect(() => {
+    read();
+    timer ??= setTimeout(run, Math.max(0, earliest - performance.now()));
+  });
+  return () => {
+    stop();
+    clearTimeout(timer);
+  };
+}

@@ -1,0 +1,55 @@
+// The frames of a video: the history of the run, drawn one by one at the size of the video.
+import type { Store } from "../app/contract.ts";
+import { sceneOf } from "../scene/registry.ts";
+import { captionHeight, drawCaption } from "./caption.ts";
+
+export const RATE = 30; // frames per second
+export const MOST_SECONDS = 20;
+const FROM_NOW = 8 * RATE; // frames computed for the video when there is no history yet
+const WIDTH = 1280; // even, as video codecs want it
+const HEIGHT = 720;
+
+export interface Reel {
+  readonly canvas: HTMLCanvasElement;
+  readonly length: number;
+  draw(index: number): void; // put that frame of the video on the canvas
+  end(): void; // give the page back as it was
+}
+
+/** Which frames of a history of that length are shown: all, or as many as fit, evenly, with both ends. */
+export function framesShown(length: number): number[] {
+  const most = RATE * MOST_SECONDS;
+  if (length <= most) return Array.from({ length }, (_, i) => i);
+  return Array.from({ length: most }, (_, i) => Math.round((i * (length - 1)) / (most - 1)));
+}
+
+export function openReel(store: Store): Reel {
+  const scene = sceneOf(store);
+  const canvas = document.createElement("canvas");
+  canvas.width = WIDTH;
+  canvas.height = HEIGHT;
+  const pen = canvas.getContext("2d", { alpha: false });
+  if (pen === null) throw new Error("This browser gives no canvas to draw the video on.");
+  const before = { position: store.position.peek(), playing: store.playing.peek() };
+  const fresh = store.length.peek() < 2;
+  const frames = framesShown(store.length.peek());
+  const band = captionHeight(WIDTH);
+  const still = document.createElement("canvas");
+  store.playing.value = false;
+  scene.pose(WIDTH, HEIGHT - band, 1);
+  return {
+    canvas,
+    length: fresh ? FROM_NOW : frames.length,
+    draw(index) {
+      if (!fresh) store.show(frames[index]!);
+      else if (index > 0) store.stepOnce();
+      pen.drawImage(scene.shot(still), 0, 0);
+      drawCaption(pen, store, HEIGHT - band, WIDTH, band);
+    },
+    end() {
+      scene.rest();
+      store.show(before.position);
+      if (before.playing) store.playFromHere();
+    },
+  };
+}
