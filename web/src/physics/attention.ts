@@ -1,4 +1,5 @@
 // The sums over tokens, in float64: out_i = sum_j a_ij y_j, with a_ij made from beta <B^T x_i, x_j>.
+import { quickExp } from "./exp.ts";
 import type { Model } from "./model.ts";
 
 /** n vectors as three arrays; the third is zero in the plane, so one loop serves d = 2 and d = 3. */
@@ -62,18 +63,36 @@ export class AttentionSums {
    */
   evaluate(compared: Float64Array, carried: Float64Array, dropSelf: boolean, out: Float64Array): void {
     const { d, kind, space, causal, weights } = this.model;
-    this.keys.load(compared, d);
-    const own = weights.B === null;
-    if (!own) this.queries.loadTransposed(compared, weights.B!, d);
+    this.compare(compared);
     const same = compared === carried;
     if (!same) this.carriers.load(carried, d);
-    const carriers = same ? this.keys : this.carriers;
-    if (own && same && space === "sphere" && !causal && kind !== "hardmax") {
-      this.addPairs(dropSelf);
-    } else {
-      this.addRows(own ? this.keys : this.queries, carriers, dropSelf);
-    }
+    const symmetric = weights.B === null && space === "sphere" && !causal && kind !== "hardmax";
+    if (symmetric && same) this.addPairs(dropSelf);
+    else this.addRows(same ? this.keys : this.carriers, dropSelf);
     this.write(out);
+  }
+
+  /** Take these tokens as queries and keys. */
+  compare(tokens: Float64Array): void {
+    const { d, weights } = this.model;
+    this.keys.load(tokens, d);
+    if (weights.B === null) this.queries.load(tokens, d);
+    else this.queries.loadTransposed(tokens, weights.B, d);
+  }
+
+  /** Row i of the attention matrix a_ij of the tokens last compared, into `out` (n numbers). */
+  row(i: number, out: Float64Array | Float32Array): void {
+    const count = this.visible(i);
+    const total = this.weigh(count, this.score(i, count));
+    const scale = total === 0 ? 0 : this.model.speed / total;
+    out.fill(0);
+    for (let j = 0; j < count; j++) out[j] = scale * this.scores[j]!;
+  }
+
+  /** How many tokens, from the first on, token i sees. */
+  private visible(i: number): number {
+    const { n, causal, selfTerm } = this.model;
+    return causal ? (selfTerm ? i + 1 : i) : n;
   }
 
   /** Unit tokens compared with themselves: e^{beta(<x,y> - 1)} is symmetric and at most 1. O(n^2/2). */
@@ -101,7 +120,7 @@ export class AttentionSums {
         const xj = x[j]!;
         const yj = y[j]!;
         const zj = z[j]!;
-        const weight = Math.exp(beta * (xi * xj + yi * yj + zi * zj - 1));
+        const weight = quickExp(beta * (xi * xj + yi * yj + zi * zj - 1));
         total += weight;
         ax += weight * xj;
         ay += weight * yj;
@@ -120,18 +139,18 @@ export class AttentionSums {
   }
 
   /** Any mask, any B, R^d: each row finds its largest score first. O(n^2). */
-  private addRows(queries: Cloud, carriers: Cloud, dropSelf: boolean): void {
-    const { n, causal, selfTerm } = this.model;
-    for (let i = 0; i < n; i++) {
-      const count = causal ? (selfTerm ? i + 1 : i) : n;
-      const peak = this.score(i, count, queries);
-      this.sumRow(i, count, this.weigh(count, peak), carriers, dropSelf);
+  private addRows(carriers: Cloud, dropSelf: boolean): void {
+    for (let i = 0; i < this.model.n; i++) {
+      const count = this.visible(i);
+      const total = this.weigh(count, this.score(i, count));
+      this.sumRow(i, count, total, carriers, dropSelf);
     }
   }
 
   /** Fill `scores` of one row and return the largest. */
-  private score(i: number, count: number, queries: Cloud): number {
+  private score(i: number, count: number): number {
     const { x, y, z } = this.keys;
+    const queries = this.queries;
     const { beta, slope, n } = this.model;
     const scores = this.scores;
     const qx = beta * queries.x[i]!;
@@ -155,7 +174,7 @@ export class AttentionSums {
     let total = 0;
     for (let j = 0; j < count; j++) {
       // Ties of the hardmax are exact, as in the engine: a tolerance would change who leads.
-      const weight = kind === "hardmax" ? Number(scores[j] === peak) : Math.exp(scores[j]! - shift);
+      const weight = kind === "hardmax" ? Number(scores[j] === peak) : quickExp(scores[j]! - shift);
       scores[j] = weight;
       total += weight;
     }
