@@ -1,0 +1,202 @@
+// Predictions drawn beside the measurements, each only where its hypotheses hold, with a note on how far they do.
+import type { TheoryCurve } from "../app/contract.ts";
+import { speedOf } from "../physics/model.ts";
+import { startTokens } from "../physics/start.ts";
+import { dimension, spaceOf, tokenCount } from "../spec/size.ts";
+import type { Spec } from "../spec/types.ts";
+import { CLUSTER_ANGLE } from "../observe/clusters.ts";
+import { renyiCentres } from "./centres.ts";
+import { twoClusterAngle, twoClusterLifetime } from "./clusters.ts";
+import { equilibriumOrder } from "./equilibrium.ts";
+import { type Attraction, equiangular } from "./equiangular.ts";
+import { criticalTemperature, dominantMode, uniformEnergy } from "./uniform.ts";
+
+/** All predictions that say something about this run. */
+export function curvesFor(spec: Spec): TheoryCurve[] {
+  if (spaceOf(spec) !== "sphere") return [];
+  return [
+    ...equiangularCurve(spec),
+    ...twoClusterCurves(spec),
+    ...modeLine(spec),
+    ...centresLine(spec),
+    ...orderLine(spec),
+    ...energyLines(spec),
+  ];
+}
+
+// The paper leaves the constant of delta = c beta^{-1/2} open; this one separates what stays apart (2411.04990).
+const RENYI_FACTOR = 4;
+
+/** SA and USA with V = B = I, post-LN and nothing added, on any clock. */
+function isPlain(spec: Spec): boolean {
+  const { name, weights, plus, normalisation } = spec.model;
+  const attention = name === "SA" || name === "USA";
+  const identity = (weights?.V ?? 1) === 1 && weights?.B === undefined;
+  const scheme = normalisation?.scheme ?? "post";
+  return attention && identity && plus === undefined && scheme === "post";
+}
+
+function hasNoise(spec: Spec): boolean {
+  return (spec.model.noise?.temperature ?? 0) > 0;
+}
+
+function attractionOf(spec: Spec): Attraction {
+  return { beta: spec.model.beta!, softmax: spec.model.name === "SA", speed: speedOf(spec) };
+}
+
+/** Layers are another clock than the flow that theory speaks of. */
+function clockNote(spec: Spec): string {
+  if (spec.solve.method === "fixed") return "";
+  return " Drawn in the time of the flow; near clusters layers run 1 + step times slower.";
+}
+
+function equiangularCurve(spec: Spec): TheoryCurve[] {
+  if (!isPlain(spec) || hasNoise(spec)) return [];
+  const { tokens } = spec;
+  const exact = tokens.law === "equiangular" || tokenCount(spec) === 2;
+  const start = tokens.law === "equiangular" ? tokens.correlation : exact ? pairCosine(spec) : 0;
+  if (Math.abs(start) >= 1 - 1e-12) return [];
+  const gamma = equiangular(attractionOf(spec), tokenCount(spec), start);
+  const differs =
+    "What tokens at right angles to each other, as random ones in high dimension, would do; here they start elsewhere.";
+  return [
+    {
+      quantity: "cosine",
+      label: "equiangular ODE",
+      source: "2312.10794, Thm 6.8",
+      note: (exact ? "Exact: all pairs share one inner product." : differs) + clockNote(spec),
+      at: gamma,
+    },
+  ];
+}
+
+function pairCosine(spec: Spec): number {
+  const { points } = startTokens(spec);
+  const d = dimension(spec);
+  let cosine = 0;
+  for (let k = 0; k < d; k++) cosine += points[k]! * points[d + k]!;
+  return cosine;
+}
+
+function twoClusterCurves(spec: Spec): TheoryCurve[] {
+  const { tokens } = spec;
+  const two = (tokens.law === "arcs" || tokens.law === "mixture") && tokens.centres.length === 2;
+  if (!two || !isPlain(spec) || hasNoise(spec)) return [];
+  const angle = groupAngle(spec);
+  if (angle < 1e-6 || angle > Math.PI - 1e-6) return [];
+  const attraction = attractionOf(spec);
+  const phi = twoClusterAngle(attraction, 0.5, 0.5, angle);
+  const life =
+    angle > CLUSTER_ANGLE ? twoClusterLifetime(attraction, 0.5, 0.5, angle, CLUSTER_ANGLE) : 0;
+  const n = tokenCount(spec);
+  const note = `Each group taken as one point, ${angle.toFixed(2)} rad apart.${clockNote(spec)}`;
+  const source = "2312.10794, eq. (6.9), (6.10); 2410.06833";
+  return [
+    {
+      quantity: "cosine",
+      label: "two points",
+      source,
+      note,
+      at: (t) => ((n / 2) * (1 + Math.cos(phi(t))) - 1) / (n - 1),
+    },
+    {
+      quantity: "clusters",
+      label: `two until t = ${life.toPrecision(3)}`,
+      source,
+      note: `${note} They count as one from ${CLUSTER_ANGLE} rad on.`,
+      at: (t) => (t < life ? 2 : 1),
+    },
+  ];
+}
+
+/** Angle between the mean directions of the first and the second half of the start. */
+function groupAngle(spec: Spec): number {
+  const { points } = startTokens(spec);
+  const d = dimension(spec);
+  const sums = [new Float64Array(d), new Float64Array(d)];
+  for (let k = 0; k < points.length; k++) sums[k < points.length / 2 ? 0 : 1]![k % d]! += points[k]!;
+  const [a, b] = sums.map((sum) => sum.map((entry) => entry / Math.hypot(...sum)));
+  const difference = Math.hypot(...a!.map((entry, k) => entry - b![k]!));
+  const total = Math.hypot(...a!.map((entry, k) => entry + b![k]!));
+  return 2 * Math.atan2(difference, total);
+}
+
+function modeLine(spec: Spec): TheoryCurve[] {
+  const uniform = spec.tokens.law === "uniform" && dimension(spec) === 2;
+  if (!uniform || !isPlain(spec) || hasNoise(spec)) return [];
+  const mode = dominantMode(2, spec.model.beta!);
+  return [
+    {
+      quantity: "clusters",
+      label: `dominant mode ${mode}`,
+      source: "2410.23228",
+      note: "Clusters that first form from many uniform tokens; later they merge.",
+      at: () => mode,
+    },
+  ];
+}
+
+function centresLine(spec: Spec): TheoryCurve[] {
+  const { name, beta, weights } = spec.model;
+  const plain = (weights?.V ?? 1) === 1 && weights?.B === undefined;
+  const distance = RENYI_FACTOR / Math.sqrt(beta ?? 0);
+  if (name !== "CausalSA" || !plain || !(distance < Math.PI)) return [];
+  const count = renyiCentres(startTokens(spec).points, dimension(spec), distance).length;
+  return [
+    {
+      quantity: "clusters",
+      label: `${count} Rényi centres`,
+      source: "2411.04990, section 5",
+      note: `Tokens of this start farther than 4 beta^-1/2 = ${distance.toFixed(2)} rad from every earlier centre: leaders for very long, though not for ever.`,
+      at: () => count,
+    },
+  ];
+}
+
+function orderLine(spec: Spec): TheoryCurve[] {
+  if (!hasNoise(spec) || !isPlain(spec)) return [];
+  const d = dimension(spec);
+  const { beta, softmax, speed } = attractionOf(spec);
+  const temperature = spec.model.noise!.temperature;
+  const critical = criticalTemperature(d, beta, softmax, speed);
+  const above = temperature >= critical;
+  const threshold = `Uniform tokens lose stability below temperature ${critical.toPrecision(3)}.`;
+  if (softmax && !above) return [];
+  const order = softmax ? 0 : equilibriumOrder(d, beta, speed, temperature);
+  const size = `For many tokens; n = ${tokenCount(spec)} fluctuate by about ${(tokenCount(spec) ** -0.5).toPrecision(1)}.`;
+  return [
+    {
+      quantity: "order",
+      label: order === 0 ? "no order" : "ordered equilibrium",
+      source: "2512.01868; 2606.05140",
+      note: `${threshold} ${size}`,
+      at: () => order,
+    },
+  ];
+}
+
+function energyLines(spec: Spec): TheoryCurve[] {
+  const { name, beta, weights, plus } = spec.model;
+  const kernel = (name === "SA" || name === "USA" || name === "CausalSA") && plus === undefined;
+  if (!kernel || weights?.B !== undefined) return [];
+  const most = beta === 0 ? 0.5 : Math.exp(beta!) / (2 * beta!);
+  const together: TheoryCurve = {
+    quantity: "energy",
+    label: "all tokens together",
+    source: "2312.10794, Prop. 3.4",
+    note: "The largest energy there is.",
+    at: () => most,
+  };
+  const repels = typeof weights?.V === "number" && weights.V < 0;
+  if (!repels) return [together];
+  const least = beta === 0 ? 0 : uniformEnergy(dimension(spec), beta!);
+  return [
+    {
+      quantity: "energy",
+      label: "uniform measure",
+      source: "2312.10794, Prop. 3.4",
+      note: "The smallest energy there is; n tokens stay a little above, by their own terms.",
+      at: () => least,
+    },
+  ];
+}
