@@ -96,6 +96,7 @@ export interface Store {
 
   setSpec(spec: Spec, preset?: string): void; // restart from its start
   changeModel(change: (spec: Spec) => Spec): void; // go on from where the tokens are
+  extend(t1: number): void; // where the run ends
   restart(): void;
   stepOnce(): void;
   stepBack(): void;
@@ -105,6 +106,7 @@ export interface Store {
   releaseToken(): void;
   jumpTo(frame: Frame, steps: number, edited: boolean): void; // these tokens at this time, without a past
   catchUp(steps: number): Promise<void>; // compute that many steps from the start, with progress
+  recorded(): RunReplay; // what is shown and its past, as a replay
   open(replay: Replay): void;
   watchCell(row: number, column: number): void; // of the sweep
   backToLive(): void;

@@ -1,6 +1,7 @@
 // The state of one view and everything that can be done to it.
 import { batch, computed, effect, type Signal, signal } from "@preact/signals";
 import { PRESETS } from "../presets/index.ts";
+import { recordReplay } from "../replay/record.ts";
 import type { LibraryEntry, SweepReplay } from "../replay/types.ts";
 import { validate } from "../spec/bounds.ts";
 import { dimension, spaceOf, tokenCount } from "../spec/size.ts";
@@ -185,6 +186,13 @@ export function createStore(options: Options): Store {
       });
     },
 
+    extend(t1) {
+      const candidate = { ...spec.peek(), solve: { ...spec.peek().solve, t1 } };
+      if (!accepts(candidate)) return;
+      engine.live.spec = candidate;
+      spec.value = candidate;
+    },
+
     restart() {
       if (engine.playback === null) return begin(spec.peek(), preset.peek());
       engine.playback.position = 0;
@@ -246,6 +254,13 @@ export function createStore(options: Options): Store {
     },
 
     catchUp: (steps) => catchUp(engine.live, steps, busy, publish, () => fail(BROKEN)),
+
+    recorded() {
+      const { live, playback } = engine;
+      if (playback !== null) return playback.replay;
+      const frames = Array.from({ length: live.history.length }, (_, k) => live.history.at(k).frame);
+      return recordReplay({ spec: spec.peek(), frames, track: live.history.track, edited: edited.peek() });
+    },
 
     open(replay) {
       if (replay.kind === "sweep") {

@@ -17,9 +17,10 @@ export function unpack(packed: PackedArray): Float64Array {
   return Float64Array.from(view);
 }
 
-export function pack(values: Float64Array, shape: number[]): PackedArray {
-  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-  return { dtype: "float64", shape, data: base64Of(bytes) };
+export function pack(values: Float64Array, shape: number[], dtype: "float64" | "float32" = "float64"): PackedArray {
+  const stored = dtype === "float64" ? values : Float32Array.from(values);
+  const bytes = new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength);
+  return { dtype, shape, data: base64Of(bytes) };
 }
 
 export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {

@@ -1,0 +1,40 @@
+// "Compute exactly": the engine's run beside the live one. Only where a server stands behind the page.
+import type { Exact, Store } from "./contract.ts";
+
+const UNDER_WAY: Exact["status"][] = ["queued", "compiling", "running"];
+
+export function ExactPanel({ store }: { store: Store }) {
+  if (store.options.mode !== "served" || store.source.value.kind === "replay") return null;
+  const run = store.exact.value;
+  const busy = run !== null && UNDER_WAY.includes(run.status);
+  return (
+    <section class="tf-exact" aria-label="Exact run">
+      <div class="tf-exact-row">
+        {busy ? (
+          <button type="button" data-testid="cancel-exact" onClick={() => store.cancelExact()}>
+            Cancel
+          </button>
+        ) : (
+          <button
+            type="button"
+            data-testid="compute-exactly"
+            title="The Python engine computes the same settings in double precision, with steps chosen for accuracy"
+            onClick={() => store.computeExactly()}
+          >
+            Compute exactly
+          </button>
+        )}
+        {busy && <progress max={1} aria-label="Exact run" {...(run.status === "running" ? { value: run.fraction } : {})} />}
+      </div>
+      <p class="tf-note" role="status" data-testid="exact-status" data-status={run?.status ?? "none"}>
+        {run === null ? explanation(store.edited.value) : run.message}
+      </p>
+    </section>
+  );
+}
+
+function explanation(edited: boolean): string {
+  return edited
+    ? "The engine goes on from these tokens in double precision; rings show where it puts them."
+    : "The engine runs the same settings in double precision; rings show where it puts the tokens.";
+}

@@ -1,0 +1,101 @@
+// What one can take along: a picture, a video, the spec, the run.
+import { exportPicture } from "../export/picture.ts";
+import { exportVideo } from "../export/video.ts";
+import { toToml } from "../spec/toml.ts";
+import type { Spec } from "../spec/types.ts";
+import type { Store } from "./contract.ts";
+import { copyLink } from "./copyLink.ts";
+import { copyText, download, fileName } from "./download.ts";
+import { fromHere } from "./exact.ts";
+import { Menu } from "./Menu.tsx";
+import type { Ui } from "./ui.ts";
+
+export function ExportMenu({ store, ui }: { store: Store; ui: Ui }) {
+  const live = store.source.value.kind === "live";
+  const act = (work: () => Promise<void> | void) => () => {
+    ui.panel.value = null;
+    void attempt(store, work);
+  };
+  return (
+    <Menu ui={ui} panel="export" icon="export" label="Export" title="Take a picture, a video, the spec or the run along">
+      <Item test="export-png" text="Picture" detail="PNG of the scene" act={act(() => savePicture(store))} />
+      <Item test="export-video" text="Video" detail="MP4 or WebM of the run so far" act={act(() => saveVideo(store))} />
+      {live && <Item test="export-toml" text="Spec as a file" detail="TOML for: tokenflock run" act={act(() => saveToml(store))} />}
+      {live && <Item test="copy-toml" text="Copy the spec" detail="TOML into the clipboard" act={act(() => copyToml(store))} />}
+      {live && store.options.mode !== "widget" && (
+        <Item test="export-link" text="Copy link" detail="Opens at this very moment" act={act(() => copyLink(store))} />
+      )}
+      <Item test="export-json" text="Replay" detail="JSON that this page opens again" act={act(() => saveReplay(store))} />
+    </Menu>
+  );
+}
+
+function Item({ test, text, detail, act }: { test: string; text: string; detail: string; act(): void }) {
+  return (
+    <button type="button" class="tf-item" data-testid={test} onClick={act}>
+      <b>{text}</b>
+      <small>{detail}</small>
+    </button>
+  );
+}
+
+async function attempt(store: Store, work: () => Promise<void> | void): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    if ((error as { name?: string }).name !== "AbortError") store.message.value = `The export failed: ${reason}`;
+  }
+}
+
+function titleOf(store: Store): string {
+  const source = store.source.peek();
+  return source.kind === "live" ? store.spec.peek().title : source.replay.title;
+}
+
+async function savePicture(store: Store): Promise<void> {
+  download(await exportPicture(store), fileName(titleOf(store), "png"));
+}
+
+async function saveVideo(store: Store): Promise<void> {
+  if (store.length.peek() < 2) {
+    store.message.value = "There is nothing to film yet: play the run first.";
+    return;
+  }
+  const stop = new AbortController();
+  const report = (fraction: number): void => {
+    store.busy.value = { label: "Making a video", fraction, cancel: () => stop.abort() };
+  };
+  report(0);
+  try {
+    const { blob, extension } = await exportVideo(store, report, stop.signal);
+    if (!stop.signal.aborted) download(blob, fileName(titleOf(store), extension));
+  } finally {
+    store.busy.value = null;
+  }
+}
+
+/** The spec of what is shown: from its own start, or from these tokens when it was changed on the way. */
+export function shownSpec(store: Store): Spec {
+  const spec = store.spec.peek();
+  const { time } = store.frame.peek();
+  if (store.edited.peek()) return fromHere(spec, store.frame.peek(), store.d.peek());
+  return { ...spec, solve: { ...spec.solve, t1: Math.max(spec.solve.t1, time) } };
+}
+
+function saveToml(store: Store): void {
+  const spec = shownSpec(store);
+  download(new Blob([toToml(spec)], { type: "application/toml" }), fileName(spec.title, "toml"));
+}
+
+async function copyToml(store: Store): Promise<void> {
+  const copied = await copyText(toToml(shownSpec(store)));
+  store.message.value = copied
+    ? "Spec copied: save it as run.toml, then `tokenflock run run.toml`."
+    : "The browser did not allow copying; use the file instead.";
+}
+
+function saveReplay(store: Store): void {
+  const replay = store.recorded();
+  download(new Blob([JSON.stringify(replay)], { type: "application/json" }), fileName(replay.title, "replay.json"));
+}

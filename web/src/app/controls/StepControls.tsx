@@ -1,0 +1,45 @@
+// How time advances.
+import { largestStep, LIMITS } from "../../spec/bounds.ts";
+import { withMethod, withStep } from "../../spec/edit.ts";
+import { stepOf } from "../../spec/size.ts";
+import type { Store } from "../contract.ts";
+import { ChoiceField, NumberField } from "../fields.tsx";
+import { edit } from "./edit.ts";
+
+export function StepControls({ store }: { store: Store }) {
+  const spec = store.spec.value;
+  const flow = spec.solve.method === "fixed";
+  return (
+    <>
+      <ChoiceField
+        label="Time"
+        test="method"
+        help="Flow: continuous time, in small steps. Layers: a network with one update per layer; its clock is another one."
+        value={spec.solve.method}
+        options={[
+          ["fixed", "flow (continuous)"],
+          ["layers", "layers (a network)"],
+        ]}
+        change={(method) => edit(store, (now) => withMethod(now, method))}
+      />
+      <NumberField
+        label={flow ? "dt, step of the flow" : "Step of a layer"}
+        test="dt"
+        help={flow ? "Smaller is more accurate and slower; this model bounds it." : "Weight of attention in one layer."}
+        value={stepOf(spec)}
+        min={flow ? LIMITS.dt.min : LIMITS.step.min}
+        max={flow ? largestStep(spec) : LIMITS.step.max}
+        change={(length) => edit(store, (now) => withStep(now, length), "step")}
+      />
+      <NumberField
+        label="End of the run, t1"
+        test="t1"
+        help="Play pauses here, and the engine computes up to here. Play again to go on."
+        value={spec.solve.t1}
+        min={stepOf(spec)}
+        max={LIMITS.t1.max}
+        change={(t1) => store.extend(t1)}
+      />
+    </>
+  );
+}
