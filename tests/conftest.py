@@ -1,6 +1,7 @@
 """Shapes are checked in every test: jaxtyping annotations of the numerical modules, by beartype."""
 
 import os
+from pathlib import Path
 
 # Test processes share the cores: threads of BLAS and OpenMP in each would wait for one another at
 # every small operation. They read this when they are loaded, so it stands before every import.
@@ -37,3 +38,19 @@ def same_draws_in_any_order(request):
     if isinstance(generator, np.random.Generator):
         start = request.module.__dict__.setdefault("_RNG_START", generator.bit_generator.state)
         generator.bit_generator.state = start
+
+
+# Every compiled program maps some pages of memory, and Linux allows a process 65,530 maps: beyond it the
+# compiler dies with a segmentation fault.
+MOST_MAPS = 20_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_more_programs():
+    """Forget compiled programs once they fill a third of what a process may map."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and len(maps.read_bytes().splitlines()) > MOST_MAPS:
+        import jax
+
+        jax.clear_caches()
