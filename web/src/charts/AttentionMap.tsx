@@ -16,25 +16,27 @@ const MARGIN = 22;
 const MOST_SIDE = 260;
 
 interface Shown {
-  size: number;
-  values: Float32Array;
+  tokens: number[]; // behind the rows and columns, in the order they are drawn
+  values: Float32Array; // tokens.length squared
   most: number;
+  causal: boolean;
 }
 
 export function AttentionMap({ store }: { store: Store }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const log = useSignal(false);
+  const grouped = useSignal(false);
   const shown = useSignal<Shown | null>(null);
   const pointed = useSignal<{ row: number; column: number } | null>(null);
   useEffect(() => {
     const draw = (): void => {
       if ((canvas.current?.parentElement?.clientWidth ?? 0) === 0) return;
-      const matrix = attentionMatrix(store.spec.peek(), store.frame.peek(), MOST_TOKENS);
-      const next = { ...matrix, most: matrix.values.reduce((a, b) => Math.max(a, b), 0) };
+      const next = lookAt(store, grouped.peek());
       drawMatrix(canvas.current!, next, log.peek(), store.dark.peek());
       shown.value = next;
     };
-    const stop = paced(() => [store.frame.value, store.spec.value, store.dark.value, log.value], draw);
+    const read = () => [store.frame.value, store.spec.value, store.dark.value, log.value, grouped.value];
+    const stop = paced(read, draw);
     const watcher = new ResizeObserver(draw);
     watcher.observe(canvas.current!.parentElement!);
     return () => {
@@ -42,19 +44,23 @@ export function AttentionMap({ store }: { store: Store }) {
       watcher.disconnect();
     };
   }, [store]);
-  const point = (event: PointerEvent): void => {
-    pointed.value = cellAt(event, shown.value?.size ?? 0);
-  };
   return (
     <figure class="tfc-card">
       <figcaption>
         Attention: token i attends to token j
-        <label>
-          <input type="checkbox" checked={log.value} onChange={(event) => (log.value = event.currentTarget.checked)} /> log
-        </label>
+        <span class="tfc-choices">
+          <Choice on={grouped} text="by cluster" />
+          <Choice on={log} text="log" />
+        </span>
       </figcaption>
       <div class="tfc-plot tfc-matrix">
-        <canvas ref={canvas} onPointerMove={point} onPointerLeave={() => (pointed.value = null)} role="img" aria-label={summary(store, shown.value)} />
+        <canvas
+          ref={canvas}
+          onPointerMove={(event) => (pointed.value = cellAt(event, shown.value?.tokens.length ?? 0))}
+          onPointerLeave={() => (pointed.value = null)}
+          role="img"
+          aria-label={summary(store, shown.value)}
+        />
       </div>
       <Scale shown={shown.value} log={log} />
       <p class="tfc-note">{cellText(store, shown.value, pointed.value)}</p>
@@ -62,18 +68,44 @@ export function AttentionMap({ store }: { store: Store }) {
   );
 }
 
+function Choice({ on, text }: { on: Signal<boolean>; text: string }) {
+  return (
+    <label>
+      <input type="checkbox" checked={on.value} onChange={(event) => (on.value = event.currentTarget.checked)} /> {text}
+    </label>
+  );
+}
+
+/** The attention of the shown frame; rows and columns as they come, or cluster after cluster. */
+function lookAt(store: Store, grouped: boolean): Shown {
+  const spec = store.spec.peek();
+  const { size, values } = attentionMatrix(spec, store.frame.peek(), MOST_TOKENS);
+  const count = store.n.peek();
+  const { labels } = store.measured.peek();
+  // Above MOST_TOKENS they are thinned evenly, as `attentionMatrix` does.
+  const tokenAt = (place: number) => Math.floor((place * count) / size);
+  const places = Array.from({ length: size }, (_, place) => place);
+  if (grouped) places.sort((a, b) => (labels[tokenAt(a)] ?? 0) - (labels[tokenAt(b)] ?? 0) || a - b);
+  const ordered = Float32Array.from(values, (_, i) => values[places[Math.floor(i / size)]! * size + places[i % size]!]!);
+  const most = values.reduce((a, b) => Math.max(a, b), 0);
+  return { tokens: places.map(tokenAt), values: ordered, most, causal: spec.model.name === "CausalSA" };
+}
+
 function side(canvas: HTMLCanvasElement): number {
   return Math.min(MOST_SIDE, (canvas.parentElement?.clientWidth ?? 0) - 4);
 }
 
-function drawMatrix(canvas: HTMLCanvasElement, { size, values, most }: Shown, log: boolean, dark: boolean): void {
+function drawMatrix(canvas: HTMLCanvasElement, shown: Shown, log: boolean, dark: boolean): void {
+  const { tokens, values, most } = shown;
+  const size = tokens.length;
   const whole = side(canvas);
   canvas.style.width = canvas.style.height = `${whole}px`;
   const pen = preparePen(canvas, whole, whole);
   if (pen === null || size === 0) return;
-  const share = (value: number) => (log ? 1 + Math.log10(Math.max(value / most, 1e-300)) / DECADES : value / most);
-  // Exactly zero is "may not look" (a causal mask): it stays empty.
-  const image = asImage(size, size, (i) => (values[i] === 0 ? null : cividis(share(values[i]!))));
+  const share = (value: number) => (most === 0 ? 0 : log ? 1 + Math.log10(Math.max(value / most, 1e-300)) / DECADES : value / most);
+  // Where the mask forbids to look, the map stays empty.
+  const masked = (i: number) => shown.causal && tokens[i % size]! > tokens[Math.floor(i / size)]!;
+  const image = asImage(size, size, (i) => (masked(i) ? null : cividis(share(values[i]!))));
   pen.imageSmoothingEnabled = false;
   pen.drawImage(image, MARGIN, 0, whole - MARGIN, whole - MARGIN);
   const look = lookOf(dark);
@@ -97,19 +129,14 @@ function cellAt(event: PointerEvent, size: number): { row: number; column: numbe
   return row >= 0 && row < size && column >= 0 && column < size ? { row, column } : null;
 }
 
-/** Token behind a row or column: above MOST_TOKENS they are thinned evenly. */
-function tokenAt(place: number, size: number, count: number): number {
-  return size >= count ? place : Math.floor((place * count) / size);
-}
-
 function cellText(store: Store, shown: Shown | null, at: { row: number; column: number } | null): string {
   if (shown === null) return "";
+  const { tokens, values } = shown;
   const count = store.n.value;
-  const thinned = shown.size < count ? `${shown.size} of ${count} tokens shown` : `all ${count} tokens`;
-  if (at === null || at.row >= shown.size || at.column >= shown.size) return `${thinned}; point at a cell to read it`;
-  const name = (place: number) => tokenName(tokenAt(place, shown.size, count), store.labels.value);
-  const weight = valueText(shown.values[at.row * shown.size + at.column]);
-  return `${name(at.row)} attends to ${name(at.column)}: ${weight}`;
+  const thinned = tokens.length < count ? `${tokens.length} of ${count} tokens shown` : `all ${count} tokens`;
+  if (at === null || at.row >= tokens.length || at.column >= tokens.length) return `${thinned}; point at a cell to read it`;
+  const name = (place: number) => tokenName(tokens[place]!, store.labels.value);
+  return `${name(at.row)} attends to ${name(at.column)}: ${valueText(values[at.row * tokens.length + at.column])}`;
 }
 
 function summary(store: Store, shown: Shown | null): string {

@@ -35,10 +35,13 @@ export function Charts({ store }: { store: Store }) {
 }
 
 function Difference({ store }: { store: Store }) {
-  const words = differenceInWords(store.frame.value, store.exactFrame.value, store.d.value);
-  return words === null ? null : (
+  const frame = store.frame.value;
+  const exact = store.exactFrame.value;
+  if (exact === null || exact.points.length !== frame.points.length) return null;
+  const saved = store.exact.value?.frames.includes(exact) ?? false;
+  return (
     <p class="tfc-difference" data-testid="difference">
-      {words}
+      {differenceInWords(frame, exact, saved, store.d.value)}
     </p>
   );
 }

@@ -3,7 +3,6 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Store } from "../app/contract.ts";
 import { cosineHistogram } from "../observe/index.ts";
 import { preparePen } from "./canvas.ts";
-import { valueText } from "./lines.ts";
 import { type Look, lookOf } from "./look.ts";
 import { paced } from "./paced.ts";
 
@@ -73,6 +72,6 @@ function drawFrame(
   }
   pen.textAlign = "right";
   pen.textBaseline = "middle";
-  pen.fillText(valueText(Number(most.toPrecision(2))), box.left - 6, box.top + 5);
+  pen.fillText(String(Number(most.toPrecision(2))), box.left - 6, box.top + 5);
   pen.fillText("0", box.left - 6, box.top + box.height - 3);
 }

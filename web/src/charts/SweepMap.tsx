@@ -4,10 +4,10 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Store } from "../app/contract.ts";
 import { unpack } from "../replay/unpack.ts";
 import type { SweepReplay } from "../replay/types.ts";
+import { tickText } from "../scene/geometry.ts";
 import { cividis, gradient } from "../scene/palette.ts";
 import { asImage, preparePen } from "./canvas.ts";
 import styles from "./charts.css?inline";
-import { valueText } from "./lines.ts";
 import { lookOf } from "./look.ts";
 import { type Cell, cellUnder, type Field, fieldOf, labelledTicks, moveCell, PLOT } from "./sweepGrid.ts";
 
@@ -77,9 +77,9 @@ function Map({ store, sweep }: { store: Store; sweep: SweepReplay }) {
           />
         </div>
         <p class="tfc-scale">
-          {valueText(field.least)}
+          {numberText(field.least)}
           <i style={{ background: gradient(cividis) }} />
-          {valueText(field.most)}
+          {numberText(field.most)}
         </p>
         <p class="tfc-note" id={`cell-${sweep.title}`} aria-live="polite" data-testid="sweep-cell">
           {cellWords(sweep, chosen.value, field, cell.value)}
@@ -91,9 +91,9 @@ function Map({ store, sweep }: { store: Store; sweep: SweepReplay }) {
 
 function cellWords(sweep: SweepReplay, chosen: number, field: Field, { row, column }: Cell): string {
   const setting = [sweep.columns, sweep.rows].map(
-    ({ name, values }, i) => `${name} = ${valueText(values[i === 0 ? column : row])}`,
+    ({ name, values }, i) => `${name} = ${numberText(values[i === 0 ? column : row])}`,
   );
-  const value = valueText(field.values[row * field.columns + column]);
+  const value = numberText(field.values[row * field.columns + column]);
   const hint = sweep.spec === null ? "" : "; click or press Enter to watch it";
   return `${setting.join(", ")}: ${sweep.statistics[chosen]!.name} ${value}${hint}`;
 }
@@ -123,12 +123,12 @@ function drawMap(canvas: HTMLCanvasElement, sweep: SweepReplay, field: Field, at
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "center";
   for (const i of labelledTicks(field.columns, box.wide / 44)) {
-    pen.fillText(valueText(sweep.columns.values[i]), PLOT.left + (i + 0.5) * cell.wide, height - PLOT.bottom + 14);
+    pen.fillText(numberText(sweep.columns.values[i]), PLOT.left + (i + 0.5) * cell.wide, height - PLOT.bottom + 14);
   }
   pen.fillText(`${sweep.columns.name} →`, PLOT.left + box.wide / 2, height - 6);
   pen.textAlign = "right";
   for (const i of labelledTicks(field.rows, box.high / 22)) {
-    pen.fillText(valueText(sweep.rows.values[i]), PLOT.left - 6, middle(i) + 4);
+    pen.fillText(numberText(sweep.rows.values[i]), PLOT.left - 6, middle(i) + 4);
   }
   markCell(pen, PLOT.left + at.column * cell.wide, middle(at.row) - cell.high / 2, cell.wide, cell.high);
   pen.translate(11, PLOT.top + box.high / 2);
@@ -144,4 +144,8 @@ function markCell(pen: CanvasRenderingContext2D, x: number, y: number, wide: num
     pen.lineWidth = lineWidth;
     pen.strokeRect(x, y, wide, high);
   }
+}
+
+function numberText(value: number | undefined): string {
+  return value === undefined || !Number.isFinite(value) ? "not known" : tickText(value);
 }

@@ -33,12 +33,12 @@ export function TimeChart({ store, title, quantities, logTime, absent }: Props) 
       void [store.track.value, store.curves.value, store.exact.value, store.dark.value, logTime.value, store.frame.value];
     };
     const stop = paced(read, update);
-    const watcher = new ResizeObserver(() => chart.fit());
+    const watcher = new ResizeObserver(() => chart.fit() || update());
     watcher.observe(host.current!);
     return () => {
       stop();
       watcher.disconnect();
-      chart.dispose();
+      chart.clear();
     };
   }, [store, logTime]);
 
@@ -46,7 +46,7 @@ export function TimeChart({ store, title, quantities, logTime, absent }: Props) 
   return (
     <figure class="tfc-card">
       <figcaption>{title}</figcaption>
-      <div class="tfc-plot" ref={host} hidden={empty} title="Click or drag to go to that time" />
+      <div class="tfc-plot" ref={host} title="Click or drag to go to that time" />
       {empty ? <p class="tfc-absent">{absent}</p> : <Key store={store} curves={curves.value} time={pointed.value} />}
     </figure>
   );
@@ -67,7 +67,8 @@ class Chart {
   }
 
   show(curves: Curve[], span: Span, look: Look): void {
-    if (curves.length === 0 || this.host.clientWidth === 0) return;
+    if (curves.length === 0) return this.clear();
+    if (this.host.clientWidth === 0) return;
     const { times, columns } = align(curves.map((curve) => curve.line));
     const data = [times, ...columns] as uPlot.AlignedData;
     const wanted = JSON.stringify([curves.map(({ label, kind }) => [label, kind]), look.text, span.log]);
@@ -79,11 +80,12 @@ class Chart {
   }
 
   private make(curves: Curve[], span: Span, look: Look, wanted: string): void {
-    this.plot?.destroy();
+    this.clear();
     this.made = wanted;
     const options: uPlot.Options = {
       width: this.host.clientWidth,
       height: HEIGHT,
+      pxAlign: false,
       padding: [8, 10, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, y: false, points: { size: 5 } },
@@ -119,13 +121,17 @@ class Chart {
     plot.over.addEventListener("pointermove", go);
   }
 
-  fit(): void {
+  /** False when there is nothing yet to fit: the place was hidden until now. */
+  fit(): boolean {
     const { clientWidth } = this.host;
     if (clientWidth > 0) this.plot?.setSize({ width: clientWidth, height: HEIGHT });
+    return this.plot !== null;
   }
 
-  dispose(): void {
+  clear(): void {
     this.plot?.destroy();
+    this.plot = null;
+    this.made = "";
   }
 }
 
@@ -169,6 +175,7 @@ function drawNow(plot: uPlot, time: number, look: Look): void {
   pen.save();
   pen.strokeStyle = look.now;
   pen.lineWidth = uPlot.pxRatio;
+  pen.setLineDash([]);
   pen.beginPath();
   pen.moveTo(x, top);
   pen.lineTo(x, top + height);

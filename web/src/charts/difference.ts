@@ -1,8 +1,6 @@
 // How far the live tokens are from the engine's float64 run, in words.
 import type { Frame } from "../app/contract.ts";
 
-const SAME_TIME = 1e-9;
-
 export function largestDistance(live: Frame, exact: Frame, d: number): number {
   let most = 0;
   for (let i = 0; i + d <= live.points.length; i += d) {
@@ -13,12 +11,15 @@ export function largestDistance(live: Frame, exact: Frame, d: number): number {
   return Math.sqrt(most);
 }
 
-export function differenceInWords(live: Frame, exact: Frame | null, d: number): string | null {
-  if (exact === null || exact.points.length !== live.points.length) return null;
-  const gap = exact.time - live.time;
-  if (Math.abs(gap) > SAME_TIME * Math.max(1, Math.abs(live.time))) {
-    return `the exact run is shown at time ${exact.time.toPrecision(4)}, the closest it has`;
-  }
+/** `saved`: the exact frame is one the engine sent, not one interpolated between two of them. */
+export function differenceInWords(live: Frame, exact: Frame, saved: boolean, d: number): string {
   const distance = largestDistance(live, exact, d);
-  return distance === 0 ? "live and exact agree to the last digit" : `live and exact differ by at most ${distance.toExponential(0)}`;
+  const words = distance === 0 ? "live and exact agree to the last digit" : `live and exact differ by at most ${rounded(distance)}`;
+  return saved ? words : `${words} (the exact run is interpolated to this time)`;
+}
+
+/** One digit, upwards: "at most" must hold. */
+function rounded(value: number): string {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return (Math.ceil((value / power) * (1 - 1e-12)) * power).toExponential(0);
 }

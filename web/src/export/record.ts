@@ -1,5 +1,6 @@
 // Without WebCodecs: the browser records the canvas while the frames are played, in real time.
-import { RATE, type Reel } from "./reel.ts";
+import { RATE } from "./frames.ts";
+import type { Reel } from "./reel.ts";
 import type { Video } from "./video.ts";
 
 const TYPES = [

@@ -2,9 +2,8 @@
 import type { Store } from "../app/contract.ts";
 import { sceneOf } from "../scene/registry.ts";
 import { captionHeight, drawCaption } from "./caption.ts";
+import { framesShown, RATE } from "./frames.ts";
 
-export const RATE = 30; // frames per second
-export const MOST_SECONDS = 20;
 const FROM_NOW = 8 * RATE; // frames computed for the video when there is no history yet
 const WIDTH = 1280; // even, as video codecs want it
 const HEIGHT = 720;
@@ -14,13 +13,6 @@ export interface Reel {
   readonly length: number;
   draw(index: number): void; // put that frame of the video on the canvas
   end(): void; // give the page back as it was
-}
-
-/** Which frames of a history of that length are shown: all, or as many as fit, evenly, with both ends. */
-export function framesShown(length: number): number[] {
-  const most = RATE * MOST_SECONDS;
-  if (length <= most) return Array.from({ length }, (_, i) => i);
-  return Array.from({ length: most }, (_, i) => Math.round((i * (length - 1)) / (most - 1)));
 }
 
 export function openReel(store: Store): Reel {

@@ -1,8 +1,9 @@
 // The run as a video: MP4 where the browser can encode H.264, else WebM.
 import { BufferTarget, CanvasSource, getFirstEncodableVideoCodec, Mp4OutputFormat, Output, QUALITY_HIGH, WebMOutputFormat } from "mediabunny";
 import type { Store } from "../app/contract.ts";
+import { RATE } from "./frames.ts";
 import { recordReel } from "./record.ts";
-import { openReel, RATE, type Reel } from "./reel.ts";
+import { openReel, type Reel } from "./reel.ts";
 
 export interface Video {
   blob: Blob;

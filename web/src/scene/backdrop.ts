@@ -119,32 +119,32 @@ function drawBox(pen: Pen, view: Viewpoint, theme: Theme, extent: number): void 
   });
 }
 
-/** Grid lines at round numbers, and the axes through the origin. */
+/** Grid lines at round numbers, written along the axes through the origin, or at the edge when those are out of view. */
 function drawPlane(pen: Pen, view: Viewpoint, theme: Theme, extent: number): void {
   const { unit, target, width, height } = view;
   const origin = view.project(0, 0, 0);
   const scale = unit / extent;
-  const [left, right] = [target.x * extent - width / 2 / scale, target.x * extent + width / 2 / scale];
-  const [low, high] = [target.y * extent - height / 2 / scale, target.y * extent + height / 2 / scale];
+  const axis = { x: Math.min(width - 34, Math.max(0, origin.x)), y: Math.min(height - 46, Math.max(40, origin.y)) };
   pen.font = `11px ${FONT}`;
   pen.lineWidth = 1;
+  pen.fillStyle = toCss(mix(theme.faint, theme.ink, 0.4));
+  const values = (middle: number, side: number) =>
+    ticks(middle * extent - side / 2 / scale, middle * extent + side / 2 / scale, side / 90);
   pen.textAlign = "center";
-  pen.textBaseline = "bottom";
-  for (const value of ticks(left, right, width / 90)) {
+  pen.textBaseline = "top";
+  for (const value of values(target.x, width)) {
     const x = Math.round(origin.x + value * scale) + 0.5;
     pen.strokeStyle = toCss(theme.faint, value === 0 ? 0.9 : 0.3);
     strokeLine(pen, x, 0, x, height);
-    pen.fillStyle = toCss(mix(theme.faint, theme.ink, 0.4));
-    if (x > 44) pen.fillText(tickText(value), x, height - 4);
+    if (value !== 0) pen.fillText(tickText(value), x, axis.y + 4);
   }
   pen.textAlign = "left";
   pen.textBaseline = "middle";
-  for (const value of ticks(low, high, height / 90)) {
+  for (const value of values(target.y, height)) {
     const y = Math.round(origin.y - value * scale) + 0.5;
     pen.strokeStyle = toCss(theme.faint, value === 0 ? 0.9 : 0.3);
     strokeLine(pen, 0, y, width, y);
-    pen.fillStyle = toCss(mix(theme.faint, theme.ink, 0.4));
-    if (y < height - 22) pen.fillText(tickText(value), 5, y);
+    if (value !== 0) pen.fillText(tickText(value), axis.x + 5, y);
   }
 }
 

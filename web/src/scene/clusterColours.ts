@@ -2,6 +2,7 @@
 // should not: a cluster keeps the colour most of its tokens had in the picture before.
 
 const LONE = -1;
+const CLEAR = 8; // slots below this differ in hue, those above only in shade
 
 export class ClusterColours {
   private slots = new Int32Array(0);
@@ -19,7 +20,10 @@ export class ClusterColours {
   }
 }
 
-/** Largest cluster first: the slot most of its tokens had, if nobody larger took it; else the first free one. */
+/**
+ * Largest cluster first: the slot most of its tokens had, if nobody larger took it; else the first free one. A
+ * shade is given up as soon as a hue is free.
+ */
 export function inheritSlots(labels: Int32Array, sizes: readonly number[], before: Int32Array | null): number[] {
   const votes = before === null ? [] : countVotes(labels, sizes.length, before);
   const taken = new Set<number>();
@@ -29,10 +33,16 @@ export function inheritSlots(labels: Int32Array, sizes: readonly number[], befor
     if (wished !== null) taken.add(wished);
     return wished;
   });
-  let free = 0;
-  return slots.map((slot) => {
-    if (slot !== null) return slot;
+  const firstFree = (): number => {
+    let free = 0;
     while (taken.has(free)) free += 1;
+    return free;
+  };
+  return slots.map((slot) => {
+    if (slot !== null && slot < CLEAR) return slot;
+    const free = firstFree();
+    if (slot !== null && free >= CLEAR) return slot;
+    if (slot !== null) taken.delete(slot);
     taken.add(free);
     return free;
   });

@@ -1,13 +1,9 @@
 // On the circle: the density of tokens as a curve around it, its modes marked.
+import type { CircleDensity } from "../observe/density.ts";
 import { toCss } from "./palette.ts";
 import { FONT, type Theme } from "./theme.ts";
 import type { Viewpoint } from "./viewpoint.ts";
 
-export interface CircleDensity {
-  angles: ArrayLike<number>;
-  density: ArrayLike<number>;
-  modes: ArrayLike<number>; // angles of local maxima
-}
 
 const FOOT = 1.07; // radius of the zero line
 const RISE = 0.34; // height of the tallest mode
@@ -50,8 +46,18 @@ export function drawDensity(
   pen.arc(centre.x, centre.y, (FOOT + (RISE * UNIFORM) / full) * view.unit, 0, 2 * Math.PI);
   pen.stroke();
   pen.setLineDash([]);
-  for (let i = 0; i < modes.length; i += 1) drawMode(pen, theme, centre, at(modes[i]!, FOOT + RISE + 0.05), view.unit);
+  for (let i = 0; i < modes.length; i += 1) {
+    const height = (RISE * densityAt(density, angles, modes[i]!)) / full;
+    drawMode(pen, theme, centre, at(modes[i]!, FOOT + height + 0.045), view.unit);
+  }
   writeModes(pen, theme, centre, modes.length);
+}
+
+/** The bins are even, wherever they start. */
+function densityAt(density: ArrayLike<number>, angles: ArrayLike<number>, angle: number): number {
+  const bins = density.length;
+  const place = Math.round(((angle - angles[0]!) * bins) / (2 * Math.PI));
+  return density[((place % bins) + bins) % bins]!;
 }
 
 /** A wedge that points at the mode from outside. */

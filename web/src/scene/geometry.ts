@@ -34,20 +34,23 @@ export function reach(points: Float64Array): number {
   return most;
 }
 
-/** The smallest of 1, 2, 5 times a power of ten that is not below `value`. */
-export function niceAbove(value: number): number {
+const TICK_STEPS = [1, 2, 5, 10];
+const EXTENTS = [1, 1.5, 2, 3, 5, 7, 10];
+
+/** The smallest of these steps (1 to 10) times a power of ten that is not below `value`. */
+export function niceAbove(value: number, steps: readonly number[] = TICK_STEPS): number {
   if (!(value > 0) || !Number.isFinite(value)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   // A hair of slack: 0.3 / 0.1 is above 3 in floating point.
-  return ([1, 2, 5, 10].find((step) => step * power >= value * (1 - 1e-12)) ?? 10) * power;
+  return (steps.find((step) => step * power >= value * (1 - 1e-12)) ?? 10) * power;
 }
 
-const SHRINK_BELOW = 0.3;
+const SHRINK_BELOW = 0.45;
 
 /** The half width to draw R^d with. It grows at once and shrinks late, so that axes do not flicker. */
 export function nextExtent(present: number | null, needed: number): number {
-  if (present === null || needed > present) return niceAbove(needed);
-  return needed > 0 && needed < SHRINK_BELOW * present ? niceAbove(needed) : present;
+  if (present === null || needed > present) return niceAbove(needed, EXTENTS);
+  return needed > 0 && needed < SHRINK_BELOW * present ? niceAbove(needed, EXTENTS) : present;
 }
 
 /** Values of a few round ticks in [low, high]. */

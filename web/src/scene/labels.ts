@@ -64,7 +64,7 @@ function overlap(a: Box, b: Box): boolean {
 
 /** The text of a token: its own (a trace), else its number, counted from 1 as in the papers. */
 export function tokenName(index: number, labels: readonly string[] | null): string {
-  const text = labels?.[index];
-  if (text === undefined) return `token ${index + 1}`;
-  return text.trim() === "" ? `token ${index + 1} (${JSON.stringify(text)})` : text.trim();
+  const text = labels?.[index] ?? "";
+  const seen = text.trim() === "" ? text.replaceAll(" ", "␣").replaceAll("\n", "↵").replaceAll("\t", "⇥") : text.trim();
+  return seen === "" ? `token ${index + 1}` : seen;
 }

@@ -1,11 +1,12 @@
 // The scene: three layers (backdrop, tokens, overlay) drawn again when something they show has changed.
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
 import type { Frame, Store } from "../app/contract.ts";
+import type { CircleDensity } from "../observe/density.ts";
 import { attentionRow, circleDensity } from "../observe/index.ts";
 import { drawBackdrop } from "./backdrop.ts";
 import { ClusterColours } from "./clusterColours.ts";
 import { colourTokens, type Legend } from "./colours.ts";
-import { type CircleDensity, drawDensity } from "./density.ts";
+import { drawDensity } from "./density.ts";
 import { convexHull, isRound, nextExtent, reach, stageOf, tokenRadius, toWorld } from "./geometry.ts";
 import { pressKey } from "./keyboard.ts";
 import type { TokenLayer, TokenPicture } from "./layer.ts";

@@ -24,7 +24,7 @@ const DARK: Theme = {
   background: fromHex("11151B"),
   ink: fromHex("E6E9EE"),
   faint: fromHex("4C5767"),
-  sphere: [fromHex("18202A"), fromHex("263444")],
+  sphere: [fromHex("293645"), fromHex("19212B")],
   accent: fromHex("9DBCE0"),
 };
 

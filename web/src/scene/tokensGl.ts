@@ -46,6 +46,7 @@ class GlLayer implements TokenLayer {
     this.canvas = canvas;
     this.renderer = new WebGLRenderer({ canvas, context, alpha: true, antialias: true });
     this.renderer.setClearColor(0x000000, 0);
+    this.renderer.sortObjects = false; // trails, then tokens, then rings
     this.scene.add(this.trails, this.discs, this.rings);
     const { signal } = this.listeners;
     canvas.addEventListener("webglcontextlost", (event) => (event.preventDefault(), lost()), { signal });
@@ -92,7 +93,7 @@ class GlLayer implements TokenLayer {
     }
     this.renderer.dispose();
     // Browsers keep few contexts alive: a view that is gone gives its own back.
-    this.renderer.forceContextLoss();
+    if (!this.renderer.getContext().isContextLost()) this.renderer.forceContextLoss();
     this.canvas.remove();
   }
 }
