@@ -1,4 +1,5 @@
 // One module is the page and the Jupyter widget: it mounts a view into an element and takes it away again.
+import "./app/locale.ts";
 import { h, render } from "preact";
 import { App } from "./app/App.tsx";
 import type { Store } from "./app/contract.ts";
