@@ -1,7 +1,7 @@
 // "Compute exactly": the engine's float64 run of the same settings, streamed over a WebSocket.
 import type { PackedArray } from "../replay/types.ts";
 import { framesOf } from "../replay/unpack.ts";
-import { stepOf, tokenCount } from "../spec/size.ts";
+import { spaceOf, stepOf, tokenCount } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
 import type { Exact, Frame, Store } from "./contract.ts";
 import { emptyTrack } from "./history.ts";
@@ -49,11 +49,9 @@ export function requestOf(spec: Spec, frame: Frame, edited: boolean, d: number):
 export function fromHere(spec: Spec, frame: Frame, d: number, t1: number = spec.solve.t1): Spec {
   const points: number[][] = [];
   for (let i = 0; i < frame.points.length; i += d) points.push([...frame.points.subarray(i, i + d)]);
-  const { space } = spec.tokens;
-  const place = space === undefined ? {} : { space };
   return {
     ...spec,
-    tokens: { law: "points", d: d as 2 | 3, points, ...place },
+    tokens: { law: "points", space: spaceOf(spec), d: d as 2 | 3, points },
     solve: { ...spec.solve, t1 },
   };
 }

@@ -1,4 +1,5 @@
 // What attention does with what it hears, and what else moves a token: V, a perceptron, noise, layer norm.
+import { RELU_PERCEPTRON } from "../../presets/mechanisms.ts";
 import { LIMITS } from "../../spec/bounds.ts";
 import { type ValuesKind, withNoise, withNormalisation, withPerceptron, withValues } from "../../spec/edit.ts";
 import type { NormalisationSpec, PerceptronSpec, Spec } from "../../spec/types.ts";
@@ -117,7 +118,6 @@ function RandomValues({ store, spec }: Props) {
   );
 }
 
-const NEW_PERCEPTRON: PerceptronSpec = { width: 8, seed: 6, scale: 0.5, gradient: false, activation: "relu" };
 
 function Perceptron({ store, spec }: Props) {
   const why = unavailable(spec, "plus");
@@ -131,7 +131,7 @@ function Perceptron({ store, spec }: Props) {
         test="perceptron"
         help="A small random network pushes every token by itself, wherever the others are."
         value={plus !== undefined}
-        change={(on) => put(on ? NEW_PERCEPTRON : null)}
+        change={(on) => put(on ? RELU_PERCEPTRON : null)}
       />
       {plus !== undefined && (
         <>

@@ -1,0 +1,94 @@
+// What is asked of the engine, and what becomes of its answers.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Exact, Frame } from "../src/app/contract.ts";
+import { fromHere, requestOf, withPart } from "../src/app/exact.ts";
+import { emptyTrack } from "../src/app/history.ts";
+import { frameAt, indexBefore } from "../src/app/interpolate.ts";
+import { startTokens } from "../src/physics/start.ts";
+import { findPreset } from "../src/presets/index.ts";
+import { evenly } from "../src/replay/record.ts";
+import { checkReplay, pack, unpack } from "../src/replay/unpack.ts";
+import { validate } from "../src/spec/bounds.ts";
+
+const { spec } = findPreset("circle")!;
+const start = startTokens(spec);
+
+test("saved times are whole steps, and few enough", () => {
+  const request = requestOf(spec, start, false, 2);
+  assert.equal(request.spec, spec);
+  const steps = request.every / 0.05;
+  assert.ok(Math.abs(steps - Math.round(steps)) < 1e-9);
+  assert.ok(request.t1 / request.every <= 1000);
+});
+
+test("an edited run goes on from the tokens that are shown", () => {
+  const shown: Frame = { ...start, time: 12 };
+  const request = requestOf(spec, shown, true, 2);
+  assert.equal(request.offset, 12);
+  assert.ok(Math.abs(request.t1 - 28) < 1e-9);
+  assert.deepEqual(validate(request.spec), []);
+  assert.ok(request.spec.tokens.law === "points");
+  assert.deepEqual(startTokens(request.spec).points, start.points);
+  assert.deepEqual(validate(fromHere(findPreset("polytope")!.spec, startTokens(findPreset("polytope")!.spec), 2)), []);
+});
+
+test("parts are joined, with times of the page", () => {
+  const run: Exact = { status: "queued", message: "", fraction: 0, frames: [], track: emptyTrack() };
+  const part = (times: number[], fraction: number) => ({
+    type: "frames" as const,
+    times,
+    points: pack(new Float64Array(times.length * 4).map((_, k) => k), [times.length, 2, 2]),
+    series: { energy: times.map((t) => -t), clusters: times.map(() => 2) },
+    fraction,
+  });
+  const joined = withPart(withPart(run, part([0, 1], 0.5), 10), part([2], 1), 10);
+  assert.deepEqual(joined.track.times, [10, 11, 12]);
+  assert.deepEqual(joined.track.energy, [-0, -1, -2]);
+  assert.deepEqual(joined.track.order, [null, null, null]);
+  assert.deepEqual([...joined.frames[1]!.points], [4, 5, 6, 7]);
+  assert.equal(joined.fraction, 1);
+});
+
+test("between saved times the exact run is interpolated to fourth order", () => {
+  const turning = (spacing: number): Frame[] =>
+    Array.from({ length: 50 }, (_, k) => {
+      const time = k * spacing;
+      return { time, points: new Float64Array([Math.cos(time * time), Math.sin(time * time)]), radii: null };
+    });
+  const error = (spacing: number): number => {
+    const at = 1.03;
+    const { points } = frameAt(turning(spacing), at, true, 2)!;
+    return Math.hypot(points[0]! - Math.cos(at * at), points[1]! - Math.sin(at * at));
+  };
+  assert.ok(error(0.1) < 1e-3);
+  assert.ok(error(0.1) / error(0.05) > 10);
+  const frames = turning(0.1);
+  assert.equal(frameAt(frames, frames[3]!.time + 1e-13, true, 2), frames[3], "the saved frame itself where there is one");
+});
+
+test("outside of what was computed there is nothing", () => {
+  const frames: Frame[] = [0, 1, 2].map((time) => ({ time, points: new Float64Array([1, 0]), radii: null }));
+  assert.equal(frameAt(frames, -1, true, 2), null);
+  assert.equal(frameAt(frames, 2.5, true, 2), null);
+  assert.equal(frameAt(frames, 1, true, 2), frames[1]);
+  assert.equal(frameAt([], 0, true, 2), null);
+  assert.equal(indexBefore([0, 1, 2], 1.5), 1);
+});
+
+test("arrays survive packing; wrong ones are refused", () => {
+  const values = Float64Array.from({ length: 12 }, () => Math.random());
+  assert.deepEqual(unpack(pack(values, [3, 4])), values);
+  assert.deepEqual(unpack(pack(values, [3, 4], "float32")), Float64Array.from(Float32Array.from(values)));
+  assert.throws(() => unpack({ ...pack(values, [3, 4]), shape: [5, 4] }), /shape 5 x 4/);
+  for (const bad of [null, 1, {}, { kind: "film" }, { kind: "run" }, { kind: "sweep", rows: {} }]) {
+    assert.throws(() => checkReplay(bad), (error: Error) => error.message.length > 10);
+  }
+});
+
+test("evenly chosen frames keep both ends", () => {
+  assert.deepEqual(evenly(3, 10), [0, 1, 2]);
+  assert.deepEqual(evenly(11, 3), [0, 5, 10]);
+  assert.deepEqual(evenly(1, 5), [0]);
+  assert.deepEqual(evenly(0, 5), []);
+});

@@ -1,0 +1,182 @@
+// The store: what changes restart, what goes on, what is remembered. Frames are asked for by hand here.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import type { Store } from "../src/app/contract.ts";
+import { createStore } from "../src/app/store.ts";
+import { findPreset } from "../src/presets/index.ts";
+import type { RunReplay, SweepReplay } from "../src/replay/types.ts";
+import { checkReplay, framesOf, pack } from "../src/replay/unpack.ts";
+import { withBeta, withCount } from "../src/spec/edit.ts";
+
+let frames: FrameRequestCallback[] = [];
+let store: Store;
+
+beforeEach(() => {
+  frames = [];
+  globalThis.requestAnimationFrame = (call) => frames.push(call);
+  globalThis.cancelAnimationFrame = (handle) => void (frames[handle - 1] = () => undefined);
+  store = createStore({ mode: "static", version: "test", replays: [] });
+});
+afterEach(() => store.dispose());
+
+/** Let the page display that many frames. */
+function display(count: number): void {
+  for (let k = 0; k < count; k++) frames.splice(0).forEach((call) => call(performance.now()));
+}
+
+test("playing advances, records and measures; pausing stops", () => {
+  store.playing.value = true;
+  display(10);
+  assert.equal(store.length.value, 11);
+  assert.equal(store.position.value, 10);
+  assert.ok(Math.abs(store.frame.value.time - 0.5) < 1e-12);
+  assert.equal(store.track.value.times.length, 11);
+  store.playing.value = false;
+  display(5);
+  assert.equal(store.length.value, 11);
+});
+
+test("the same steps give the same tokens, however they are made", () => {
+  store.speed.value = 1;
+  store.playing.value = true;
+  display(8);
+  const played = store.frame.value.points;
+  store.playing.value = false;
+  store.restart();
+  for (let k = 0; k < 8; k++) store.stepOnce();
+  assert.deepEqual(store.frame.value.points, played);
+});
+
+test("scrubbing shows the past, and playing from there drops what came later", () => {
+  store.playing.value = true;
+  display(20);
+  const tenth = store.track.value.times[10];
+  store.show(10);
+  assert.equal(store.playing.value, false);
+  assert.equal(store.frame.value.time, tenth);
+  assert.equal(store.length.value, 21);
+  store.playFromHere();
+  display(1);
+  assert.equal(store.length.value, 12);
+  assert.equal(store.position.value, 11);
+});
+
+test("another beta goes on from the tokens, another n begins anew", () => {
+  store.playing.value = true;
+  display(6);
+  const before = store.frame.value.points;
+  store.changeModel((spec) => withBeta(spec, 3));
+  assert.deepEqual(store.frame.value.points, before);
+  assert.equal(store.edited.value, true);
+  assert.equal(store.preset.value, null);
+  assert.equal(store.curves.value.length, 0, "no theory for a run that was changed on the way");
+  store.changeModel((spec) => withCount(spec, 50));
+  assert.equal(store.n.value, 50);
+  assert.equal(store.frame.value.points.length, 150);
+  assert.equal(store.frame.value.time, 0);
+  assert.equal(store.edited.value, false);
+});
+
+test("a change before the first step is no edit", () => {
+  store.changeModel((spec) => withBeta(spec, 3));
+  assert.equal(store.edited.value, false);
+});
+
+test("a dragged token is held, and marks the run as edited", () => {
+  store.playing.value = true;
+  display(3);
+  store.dragToken(5, [0, 0, 1]);
+  display(2);
+  assert.deepEqual([...store.frame.value.points.slice(15, 18)], [0, 0, 1]);
+  store.releaseToken();
+  display(2);
+  assert.notDeepEqual([...store.frame.value.points.slice(15, 18)], [0, 0, 1]);
+  assert.equal(store.edited.value, true);
+  store.restart();
+  assert.equal(store.edited.value, false);
+});
+
+test("invalid settings are refused with a sentence", () => {
+  const before = store.spec.value;
+  store.changeModel((spec) => ({ ...spec, solve: { ...spec.solve, dt: 99 } as typeof spec.solve }));
+  assert.equal(store.spec.value, before);
+  assert.match(store.message.value ?? "", /dt/);
+});
+
+test("a run pauses at its end and can go on", () => {
+  const { spec } = findPreset("sphere")!;
+  store.setSpec({ ...spec, solve: { ...spec.solve, t1: 0.5 } });
+  store.speed.value = 4;
+  store.playing.value = true;
+  display(30);
+  assert.equal(store.playing.value, false);
+  assert.ok(Math.abs(store.frame.value.time - 0.5) < 1e-9);
+  store.playFromHere();
+  display(2);
+  assert.ok(store.frame.value.time > 0.5);
+});
+
+test("speeds below one skip frames", () => {
+  store.speed.value = 0.25;
+  store.playing.value = true;
+  display(8);
+  assert.ok(Math.abs(store.frame.value.time - 0.1) < 1e-12);
+});
+
+test("catching up arrives exactly where playing does", async () => {
+  for (let k = 0; k < 37; k++) store.stepOnce();
+  const there = store.frame.value;
+  store.restart();
+  await store.catchUp(37);
+  assert.deepEqual(store.frame.value.points, there.points);
+  assert.equal(store.stepsShown.value, 37);
+  assert.equal(store.busy.value, null);
+});
+
+test("tokens of a link go on like the run they were taken from", () => {
+  for (let k = 0; k < 5; k++) store.stepOnce();
+  const { frame } = store;
+  const taken = frame.value;
+  for (let k = 0; k < 5; k++) store.stepOnce();
+  const end = frame.value.points;
+  store.setSpec(store.spec.value);
+  store.jumpTo(taken, 5, false);
+  for (let k = 0; k < 5; k++) store.stepOnce();
+  assert.deepEqual(frame.value.points, end);
+  assert.ok(Math.abs(frame.value.time - 0.5) < 1e-12);
+});
+
+test("what was recorded opens again as a replay with the same frames", () => {
+  for (let k = 0; k < 4; k++) store.stepOnce();
+  const last = store.frame.value;
+  const replay = checkReplay(JSON.parse(JSON.stringify(store.recorded()))) as RunReplay;
+  assert.deepEqual(framesOf(replay.times, replay.points).at(-1), last);
+  store.open(replay);
+  assert.equal(store.source.value.kind, "replay");
+  assert.equal(store.length.value, 5);
+  store.show(4);
+  assert.deepEqual(store.frame.value.points, last.points);
+  store.dragToken(0, [1, 0, 0]);
+  assert.match(store.message.value ?? "", /cannot be moved/);
+  store.backToLive();
+  assert.deepEqual(store.frame.value, last);
+});
+
+test("a cell of a sweep is watched with its settings", () => {
+  const sweep: SweepReplay = {
+    kind: "sweep",
+    title: "sweep",
+    says: "",
+    rows: { name: "beta", values: [1, 2] },
+    columns: { name: "n", values: [10, 20, 30] },
+    statistics: [{ name: "clusters", values: pack(new Float64Array(6), [2, 3]) }],
+    spec: findPreset("circle")!.spec,
+  };
+  store.open(sweep);
+  store.watchCell(1, 2);
+  assert.equal(store.spec.value.model.beta, 2);
+  assert.equal(store.n.value, 30);
+  store.open({ ...sweep, columns: { ...sweep.columns, name: "unheard_of" } });
+  store.watchCell(0, 0);
+  assert.match(store.message.value ?? "", /unheard_of/);
+});
