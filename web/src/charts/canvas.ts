@@ -5,7 +5,8 @@ export function preparePen(canvas: HTMLCanvasElement, width: number, height: num
   const [pixelsWide, pixelsHigh] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== pixelsWide) canvas.width = pixelsWide;
   if (canvas.height !== pixelsHigh) canvas.height = pixelsHigh;
-  const pen = canvas.getContext("2d");
+  // Small and drawn in few strokes: the processor is quicker than asking the graphics card.
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
   pen?.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen?.clearRect(0, 0, width, height);
   return pen;

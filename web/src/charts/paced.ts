@@ -1,7 +1,7 @@
-// Work that follows the store, but neither more than 15 times a second nor for more than a tenth of the time.
+// Work that follows the store, but neither more than ten times a second nor for more than a tenth of the time.
 import { effect, untracked } from "@preact/signals";
 
-const PAUSE_MS = 66;
+const PAUSE_MS = 100;
 const SHARE = 0.1;
 
 export function paced(read: () => unknown, work: () => void): () => void {

@@ -20,13 +20,13 @@ export function openReel(store: Store): Reel {
   const canvas = document.createElement("canvas");
   canvas.width = WIDTH;
   canvas.height = HEIGHT;
-  const pen = canvas.getContext("2d", { alpha: false });
+  // The encoder reads every frame back, so the canvas lives in main memory.
+  const pen = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
   if (pen === null) throw new Error("This browser gives no canvas to draw the video on.");
   const before = { position: store.position.peek(), playing: store.playing.peek() };
   const fresh = store.length.peek() < 2;
   const frames = framesShown(store.length.peek());
   const band = captionHeight(WIDTH);
-  const still = document.createElement("canvas");
   store.playing.value = false;
   scene.pose(WIDTH, HEIGHT - band, 1);
   return {
@@ -35,7 +35,7 @@ export function openReel(store: Store): Reel {
     draw(index) {
       if (!fresh) store.show(frames[index]!);
       else if (index > 0) store.stepOnce();
-      pen.drawImage(scene.shot(still), 0, 0);
+      scene.paint(pen);
       drawCaption(pen, store, HEIGHT - band, WIDTH, band);
     },
     end() {

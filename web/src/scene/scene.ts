@@ -7,7 +7,7 @@ import { drawBackdrop } from "./backdrop.ts";
 import { ClusterColours } from "./clusterColours.ts";
 import { colourTokens, type Legend } from "./colours.ts";
 import { drawDensity } from "./density.ts";
-import { convexHull, isRound, nextExtent, reach, stageOf, tokenRadius, toWorld } from "./geometry.ts";
+import { convexHull, isFlat, isRound, nextExtent, reach, stageOf, tokenRadius, toWorld } from "./geometry.ts";
 import { pressKey } from "./keyboard.ts";
 import type { TokenLayer, TokenPicture } from "./layer.ts";
 import { drawHull, drawOverlay } from "./overlay.ts";
@@ -49,6 +49,7 @@ export class Scene {
   private posing = false;
   private density: { frame: Frame; made: number; value: CircleDensity } | null = null;
   private legendMade = 0;
+  private backdropOf = "";
 
   constructor(element: HTMLElement, store: Store, switches: SceneSwitches) {
     this.element = element;
@@ -128,6 +129,7 @@ export class Scene {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
     }
+    this.backdropOf = "";
     this.draw();
   }
 
@@ -241,7 +243,13 @@ export class Scene {
     };
   }
 
+  /** The sphere and the box stand still while tokens move: they are drawn again only when seen differently. */
   private drawBehind(frame: Frame, theme: ReturnType<typeof themeOf>): void {
+    const { view } = this;
+    const seen = [view.stage, view.width, view.height, this.ratio, this.scale(), theme.dark, ...view.camera.matrixWorld.elements];
+    const sight = isFlat(view.stage) ? "" : seen.join();
+    if (sight !== "" && sight === this.backdropOf) return;
+    this.backdropOf = sight;
     const pen = this.pen(this.backdrop);
     drawBackdrop(pen, this.view, theme, this.scale());
     if (this.view.stage === "circle") drawDensity(pen, this.view, theme, this.densityOf(frame));
@@ -291,14 +299,19 @@ export class Scene {
     this.adoptSize();
   }
 
-  /** Draw now and give the three layers on one canvas. */
-  shot(onto?: HTMLCanvasElement): HTMLCanvasElement {
+  /** Draw now and put the three layers on another canvas, pixel by pixel. */
+  paint(pen: CanvasRenderingContext2D): void {
     this.draw();
-    const canvas = onto ?? document.createElement("canvas");
+    for (const layer of [this.backdrop, this.layer.canvas, this.overlay]) pen.drawImage(layer, 0, 0);
+  }
+
+  /** The scene on a canvas of its own. */
+  shot(): HTMLCanvasElement {
+    const canvas = document.createElement("canvas");
     canvas.width = this.backdrop.width;
     canvas.height = this.backdrop.height;
     const pen = canvas.getContext("2d");
-    for (const layer of [this.backdrop, this.layer.canvas, this.overlay]) pen?.drawImage(layer, 0, 0);
+    if (pen !== null) this.paint(pen);
     return canvas;
   }
 
