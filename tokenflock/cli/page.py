@@ -10,7 +10,7 @@ import typer
 
 def page(
     runs: list[Path] = typer.Argument(
-        None, metavar="[RUN]...", help="Runs, traces or sweeps to show in it."
+        None, metavar="RUN", help="Runs, traces or sweeps to show in it."
     ),
     out: Path = typer.Option(..., "--out", metavar="DIR", help="Folder to write index.html into."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace the page in --out."),

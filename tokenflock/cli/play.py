@@ -13,7 +13,7 @@ DEFAULT_FOLDER = Path("runs")
 def play(
     folders: list[Path] = typer.Argument(
         None,
-        metavar="[FOLDER]...",
+        metavar="FOLDER",
         help="Runs, traces, sweeps, or folders of them, for the library (default: runs, if there).",
     ),
     port: int | None = typer.Option(

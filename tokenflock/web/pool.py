@@ -121,6 +121,13 @@ class _Ticket:
 
     def __init__(self) -> None:
         self.news: asyncio.Queue[int | Worker] = asyncio.Queue()
+        self._place: int | None = None
+
+    def tell(self, place: int) -> None:
+        """Say how many are ahead, if that has changed."""
+        if place != self._place:
+            self._place = place
+            self.news.put_nowait(place)
 
 
 class Pool:
@@ -201,7 +208,7 @@ class Pool:
         while self._idle and self._queue:
             self._queue.pop(0).news.put_nowait(self._idle.pop())
         for place, ticket in enumerate(self._queue):
-            ticket.news.put_nowait(place)
+            ticket.tell(place)
 
     def _free(self, worker: Worker) -> None:
         self._idle.append(worker)

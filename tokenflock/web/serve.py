@@ -121,6 +121,8 @@ def make_server(
 
     config = uvicorn.Config(
         make_app(Addresses(place.host, place.port), folders, workers, limits),
+        # Starts processes safely beside other threads; nothing here needs a faster loop.
+        loop="asyncio",
         log_level="warning",
         access_log=False,
         server_header=False,

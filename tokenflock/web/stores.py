@@ -22,7 +22,22 @@ MOST_ENTRIES = 1_000
 DEEPEST = 4
 LARGEST_METADATA = 64 * 2**20
 # Averaged over.
-NOT_SWEPT = {"sample"}
+SAMPLES = "sample"
+# Axes of states and observables: never settings that someone has swept.
+NOT_SWEPT = {
+    *(
+        "token",
+        "other_token",
+        "attended",
+        "coordinate",
+        "direction",
+        "axis",
+        "axis2",
+        "row",
+        "column",
+    ),
+    *("bin", "side", "moment", "cosine", "quantile", "angle", "head", "layer", "eigen", "eigen2"),
+}
 
 Kind = Literal["run", "trace", "sweep"]
 
@@ -97,15 +112,15 @@ def require_inside(store: Path, roots: list[Path]) -> None:
 def describe(folder: Path) -> Found | None:
     """What a folder is, or None."""
     if (folder / STORE).is_dir():
-        return _trajectory(folder, _attributes(folder / STORE))
+        return _trajectory(folder, folder / STORE)
     if (folder / SEGMENTS).is_dir():
         parts = sorted((folder / SEGMENTS).glob("*.zarr"))
-        return _trajectory(folder, _attributes(parts[-1])) if parts else None
+        return _trajectory(folder, parts[-1]) if parts else None
     attributes = _attributes(folder)
     if attributes is None:
         return None
     if attributes.get("format") == TRAJECTORY:
-        return _trajectory(folder, attributes)
+        return _trajectory(folder, folder)
     return _sweep(folder, attributes)
 
 
@@ -126,39 +141,51 @@ def _metadata(folder: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _trajectory(folder: Path, attributes: dict[str, Any] | None) -> Found | None:
+def _list(content: dict[str, Any], key: str) -> list[Any]:
+    found = content.get(key)
+    return found if isinstance(found, list) else []
+
+
+def _trajectory(folder: Path, store: Path) -> Found | None:
+    attributes = _attributes(store)
     if attributes is None or attributes.get("format") != TRAJECTORY:
         return None
-    label, outcome = str(attributes.get("label", "")), str(attributes.get("outcome", ""))
+    label = str(attributes.get("label") or folder.stem)
+    shape = _list(_metadata(store / "initial_points"), "shape")
+    size = f"{shape[-2]} tokens in {shape[-1]} dimensions, " if len(shape) >= 2 else ""
     if isinstance(attributes.get("trace"), dict):
-        return Found(folder, "trace", label or folder.name, f"trace, {folder.name}")
+        return Found(folder, "trace", label, f"{size}{folder.name}")
     spec = attributes.get("spec")
-    title = str(spec.get("title", "")) if isinstance(spec, dict) else ""
-    return Found(folder, "run", title or label or folder.name, f"{label}, {outcome}, {folder.name}")
+    title = spec.get("title") if isinstance(spec, dict) else None
+    outcome = attributes.get("outcome", "")
+    return Found(folder, "run", str(title or label), f"{label}, {size}{outcome}, {folder.name}")
 
 
 def _sweep(folder: Path, attributes: dict[str, Any]) -> Found | None:
     axes = swept(folder)
     if axes is None:
         return None
-    title = str(attributes.get("title") or attributes.get("label") or folder.name)
-    return Found(folder, "sweep", title, f"sweep over {axes[0]} and {axes[1]}, {folder.name}")
+    title = attributes.get("title") or attributes.get("label") or folder.stem
+    return Found(folder, "sweep", str(title), f"sweep over {axes[0]} and {axes[1]}")
 
 
 def swept(store: Path) -> tuple[str, str] | None:
-    """The two dimensions that most numeric arrays of a store share, or None.
+    """The two settings, with their values, that most numeric arrays of a store are over, or None.
 
-    Samples are averaged over, and time counts as swept only where nothing else is.
+    Samples are averaged over, and time counts as a setting only beside a single one.
     """
     pairs: dict[tuple[str, str], int] = {}
     for array in _arrays(store):
         content = _metadata(array)
-        names = [str(name) for name in content.get("dimension_names") or []]
-        kept = [name for name in names if name not in NOT_SWEPT]
+        names = [str(name) for name in _list(content, "dimension_names")]
+        kept = [name for name in names if name != SAMPLES]
         if len(kept) == 3 and "time" in kept:
             kept.remove("time")
-        texts = [name for name in kept if not _is_number(_dtype(store / name, "float64"))]
-        if len(kept) == 2 and not texts and _is_number(content.get("data_type")):
+        if (
+            len(kept) == 2
+            and all(_is_setting(store, name) for name in kept)
+            and _is_number(content)
+        ):
             pair = (kept[0], kept[1])
             pairs[pair] = pairs.get(pair, 0) + 1
     return max(pairs, key=lambda pair: pairs[pair]) if pairs else None
@@ -171,9 +198,10 @@ def _arrays(store: Path) -> list[Path]:
         return []
 
 
-def _dtype(array: Path, otherwise: str) -> Any:
-    return _metadata(array).get("data_type", otherwise)
+def _is_setting(store: Path, name: str) -> bool:
+    return name not in NOT_SWEPT and name == Path(name).name and _is_number(_metadata(store / name))
 
 
-def _is_number(dtype: Any) -> bool:
-    return isinstance(dtype, str) and dtype.startswith(("float", "int", "uint", "bool"))
+def _is_number(array: dict[str, Any]) -> bool:
+    kind = array.get("data_type")
+    return isinstance(kind, str) and kind.startswith(("float", "int", "uint", "bool"))
