@@ -46,7 +46,7 @@ export function TimeChart({ store, title, quantities, logTime, absent }: Props) 
   return (
     <figure class="tfc-card">
       <figcaption>{title}</figcaption>
-      <div class="tfc-plot" ref={host} title="Click or drag to go to that time" />
+      <div class="tfc-plot" ref={host} role="img" aria-label={title} title="Click or drag to go to that time" />
       {empty ? <p class="tfc-absent">{absent}</p> : <Key store={store} curves={curves.value} time={pointed.value} />}
     </figure>
   );
@@ -93,7 +93,7 @@ class Chart {
         x: { time: false, ...(span.log ? { distr: 3 as const, log: 10 as const } : {}) },
         y: { range: (_, low, high) => roomy(low, high) },
       },
-      axes: [axis(look, 26), { ...axis(look, 46), values: (_, splits) => splits.map((v) => (v === null ? "" : shortTick(v))) }],
+      axes: [axis(look, 26), valueAxis(curves, look)],
       series: [{}, ...curves.map((curve) => seriesOf(curve, look))],
       hooks: {
         draw: [(plot) => drawNow(plot, this.store.frame.peek().time, look)],
@@ -133,6 +133,16 @@ class Chart {
     this.plot = null;
     this.made = "";
   }
+}
+
+/** Clusters are counted: their axis has whole numbers only. */
+function valueAxis(curves: Curve[], look: Look): uPlot.Axis {
+  const counted = curves.some(({ quantity }) => quantity === "clusters");
+  return {
+    ...axis(look, 46),
+    values: (_, splits) => splits.map((value) => (value === null ? "" : shortTick(value))),
+    ...(counted ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000] } : {}),
+  };
 }
 
 const DASHES = { measured: [], exact: [2, 3], theory: [8, 5] };

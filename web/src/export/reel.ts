@@ -2,9 +2,8 @@
 import type { Store } from "../app/contract.ts";
 import { sceneOf } from "../scene/registry.ts";
 import { captionHeight, drawCaption } from "./caption.ts";
-import { framesShown, RATE } from "./frames.ts";
+import { framesShown } from "./frames.ts";
 
-const FROM_NOW = 8 * RATE; // frames computed for the video when there is no history yet
 const WIDTH = 1280; // even, as video codecs want it
 const HEIGHT = 720;
 
@@ -24,17 +23,15 @@ export function openReel(store: Store): Reel {
   const pen = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
   if (pen === null) throw new Error("This browser gives no canvas to draw the video on.");
   const before = { position: store.position.peek(), playing: store.playing.peek() };
-  const fresh = store.length.peek() < 2;
   const frames = framesShown(store.length.peek());
   const band = captionHeight(WIDTH);
   store.playing.value = false;
   scene.pose(WIDTH, HEIGHT - band, 1);
   return {
     canvas,
-    length: fresh ? FROM_NOW : frames.length,
+    length: frames.length,
     draw(index) {
-      if (!fresh) store.show(frames[index]!);
-      else if (index > 0) store.stepOnce();
+      store.show(frames[index]!);
       scene.paint(pen);
       drawCaption(pen, store, HEIGHT - band, WIDTH, band);
     },

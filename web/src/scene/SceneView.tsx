@@ -35,7 +35,10 @@ export function SceneView({ store }: { store: Store }) {
   return (
     <div class="tfs" data-dark={store.dark.value}>
       <style>{styles}</style>
-      <div class="tfs-stage" ref={host} tabIndex={0} role="img" title={KEYS_HELP} data-testid="scene" />
+      <div class="tfs-stage" ref={host} tabIndex={0} role="img" aria-description={KEYS_HELP} data-testid="scene" />
+      <p class="tfs-keys" aria-hidden="true">
+        {KEYS_HELP}
+      </p>
       <div class="tfs-tools" role="group" aria-label="View">
         {store.n.value <= MOST_TOKENS_WITH_TRAILS && <Toggle on={trails} text="Trails" help="Show where tokens were" />}
         {stage === "plane" && <Toggle on={hull} text="Hull" help="Show the convex hull of the tokens" />}

@@ -81,7 +81,7 @@ function drawCircle(pen: Pen, view: Viewpoint, theme: Theme): void {
   const centre = view.project(0, 0, 0);
   pen.beginPath();
   pen.arc(centre.x, centre.y, view.unit, 0, 2 * Math.PI);
-  pen.fillStyle = toCss(theme.sphere[0]);
+  pen.fillStyle = toCss(mix(theme.background, theme.sphere[0], 0.45));
   pen.fill();
   pen.strokeStyle = toCss(mix(theme.faint, theme.ink, 0.15));
   pen.lineWidth = 1.5;

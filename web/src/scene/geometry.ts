@@ -64,7 +64,7 @@ export function ticks(low: number, high: number, wanted: number): number[] {
 }
 
 export function tickText(value: number): string {
-  return value === 0 ? "0" : String(Number(value.toPrecision(4)));
+  return value === 0 ? "0" : String(Number(value.toPrecision(4))).replace("-", "−");
 }
 
 /** Convex hull of n points in the plane (Andrew's monotone chain, O(n log n)): indices, counterclockwise. */

@@ -45,8 +45,11 @@ export function listenToPointer(element: HTMLElement, view: Viewpoint, target: P
     const [x, y] = locate(event);
     const index = nearestToken(view, target.world(), x, y, reachOf(event));
     if (index === null) return;
-    view.freeze(true);
-    element.setPointerCapture(event.pointerId);
+    // Where tokens cannot be moved, a drag that starts on one turns the view as any other.
+    if (target.canDrag()) {
+      view.freeze(true);
+      element.setPointerCapture(event.pointerId);
+    }
     const front = isInFront(view, target.world(), index);
     grip = { pointer: event.pointerId, index, front, startX: x, startY: y, moved: false };
   };
@@ -61,7 +64,10 @@ export function listenToPointer(element: HTMLElement, view: Viewpoint, target: P
     }
     if (event.pointerId !== grip.pointer) return;
     if (!grip.moved && Math.hypot(x - grip.startX, y - grip.startY) <= CLICK_SLACK) return;
-    if (!target.canDrag()) return;
+    if (!target.canDrag()) {
+      grip = null;
+      return;
+    }
     grip.moved = true;
     element.style.cursor = "grabbing";
     const from = new Vector3().fromArray(target.world(), 3 * grip.index);

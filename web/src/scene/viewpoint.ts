@@ -7,7 +7,7 @@ import { isFlat, type Stage } from "./geometry.ts";
 export const DISTANCE = 5;
 
 // Radius, in scene units, of the disc that just fits into the view.
-const FITS: Record<Stage, number> = { sphere: 1.13, circle: 1.5, box: 1.95, plane: 1.1 };
+const FITS: Record<Stage, number> = { sphere: 1.13, circle: 1.57, box: 1.95, plane: 1.1 };
 const HOME: Record<Stage, [number, number, number]> = {
   sphere: [0.83, -0.9, 0.5],
   box: [0.6, -1, 0.45],
