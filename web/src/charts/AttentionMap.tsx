@@ -29,16 +29,18 @@ export function AttentionMap({ store }: { store: Store }) {
   const shown = useSignal<Shown | null>(null);
   const pointed = useSignal<{ row: number; column: number } | null>(null);
   useEffect(() => {
+    const target = canvas.current;
+    if (target === null) return; // taken away before it was shown
     const draw = (): void => {
-      if ((canvas.current?.parentElement?.clientWidth ?? 0) === 0) return;
+      if ((target.parentElement?.clientWidth ?? 0) === 0) return;
       const next = lookAt(store, grouped.peek());
-      drawMatrix(canvas.current!, next, log.peek(), store.dark.peek());
+      drawMatrix(target, next, log.peek(), store.dark.peek());
       shown.value = next;
     };
     const read = () => [store.frame.value, store.spec.value, store.dark.value, log.value, grouped.value];
     const stop = paced(read, draw);
     const watcher = new ResizeObserver(draw);
-    watcher.observe(canvas.current!.parentElement!);
+    watcher.observe(target.parentElement!);
     return () => {
       stop();
       watcher.disconnect();

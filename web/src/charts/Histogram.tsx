@@ -13,10 +13,12 @@ const MARGIN = { left: 46, right: 10, top: 8, bottom: 22 };
 export function Histogram({ store }: { store: Store }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
-    const draw = (): void => drawHistogram(canvas.current!, store);
+    const target = canvas.current;
+    if (target === null) return; // taken away before it was shown
+    const draw = (): void => drawHistogram(target, store);
     const stop = paced(() => [store.frame.value, store.d.value, store.dark.value], draw);
     const watcher = new ResizeObserver(draw);
-    watcher.observe(canvas.current!.parentElement!);
+    watcher.observe(target.parentElement!);
     return () => {
       stop();
       watcher.disconnect();

@@ -21,11 +21,12 @@ function Map({ store, sweep }: { store: Store; sweep: SweepReplay }) {
   const chosen = useSignal(0);
   const cell = useSignal<Cell>({ row: 0, column: 0 });
   const field = useMemo(() => fieldOf(sweep, unpack(sweep.statistics[chosen.value]!.values)), [sweep, chosen.value]);
-  const draw = (): void => drawMap(canvas.current!, sweep, field, cell.value, store.dark.value);
+  const draw = (): void => canvas.current === null ? undefined : drawMap(canvas.current, sweep, field, cell.value, store.dark.value);
   useEffect(draw);
   useEffect(() => {
+    if (canvas.current === null) return; // taken away before it was shown
     const watcher = new ResizeObserver(() => draw());
-    watcher.observe(canvas.current!.parentElement!);
+    watcher.observe(canvas.current.parentElement!);
     return () => watcher.disconnect();
   }, [sweep, field]);
 

@@ -23,7 +23,8 @@ export function TimeChart({ store, title, quantities, logTime, absent }: Props) 
   const curves = useSignal<Curve[]>([]);
   const pointed = useSignal<number | null>(null);
   useEffect(() => {
-    const chart = new Chart(host.current!, store, pointed);
+    if (host.current === null) return; // taken away before it was shown
+    const chart = new Chart(host.current, store, pointed);
     const update = (): void => {
       const span = spanOf(store, logTime.value);
       curves.value = curvesOf(store, quantities, span);
@@ -34,7 +35,7 @@ export function TimeChart({ store, title, quantities, logTime, absent }: Props) 
     };
     const stop = paced(read, update);
     const watcher = new ResizeObserver(() => chart.fit() || update());
-    watcher.observe(host.current!);
+    watcher.observe(host.current);
     return () => {
       stop();
       watcher.disconnect();

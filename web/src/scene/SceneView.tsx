@@ -20,7 +20,8 @@ export function SceneView({ store }: { store: Store }) {
   const hull = useSignal(false);
 
   useEffect(() => {
-    const made = new Scene(host.current!, store, { trails, hull });
+    if (host.current === null) return; // taken away before it was shown
+    const made = new Scene(host.current, store, { trails, hull });
     const forget = register(store, made);
     scene.value = made;
     return () => {
@@ -29,7 +30,7 @@ export function SceneView({ store }: { store: Store }) {
       made.dispose();
     };
   }, [store]);
-  useEffect(() => keepDescribed(host.current!, store), [store]);
+  useEffect(() => (host.current === null ? undefined : keepDescribed(host.current, store)), [store]);
 
   const stage = stageOf(store.space.value, store.d.value);
   return (
