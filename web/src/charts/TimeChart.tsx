@@ -72,7 +72,7 @@ class Chart {
     if (this.host.clientWidth === 0) return;
     const { times, columns } = align(curves.map((curve) => curve.line));
     const data = [times, ...columns] as uPlot.AlignedData;
-    const wanted = JSON.stringify([curves.map(({ label, kind }) => [label, kind]), look.text, span.log]);
+    const wanted = JSON.stringify([curves.map(({ label, kind }) => [label, kind]), look.text, span.log, this.inLayers()]);
     if (wanted !== this.made) this.make(curves, span, look, wanted);
     this.plot?.batch(() => {
       this.plot?.setData(data, false);
@@ -94,7 +94,7 @@ class Chart {
         x: { time: false, ...(span.log ? { distr: 3 as const, log: 10 as const } : {}) },
         y: { range: (_, low, high) => roomy(low, high) },
       },
-      axes: [axis(look, 26), valueAxis(curves, look)],
+      axes: [{ ...axis(look, 26), ...(this.inLayers() ? WHOLE : {}) }, valueAxis(curves, look)],
       series: [{}, ...curves.map((curve) => seriesOf(curve, look))],
       hooks: {
         draw: [(plot) => drawNow(plot, this.store.frame.peek().time, look)],
@@ -103,6 +103,11 @@ class Chart {
       },
     };
     this.plot = new uPlot(options, [[]], this.host);
+  }
+
+  private inLayers(): boolean {
+    const source = this.store.source.peek();
+    return source.kind === "replay" && source.replay.clock === "layer";
   }
 
   private point(plot: uPlot): void {
@@ -142,9 +147,11 @@ function valueAxis(curves: Curve[], look: Look): uPlot.Axis {
   return {
     ...axis(look, 46),
     values: (_, splits) => splits.map((value) => (value === null ? "" : shortTick(value))),
-    ...(counted ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000] } : {}),
+    ...(counted ? WHOLE : {}),
   };
 }
+
+const WHOLE = { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000] };
 
 const DASHES = { measured: [], exact: [2, 3], theory: [8, 5] };
 
