@@ -24,6 +24,7 @@ export function mount(element: HTMLElement, options: Partial<Options> = {}): () 
   const store = createStore({ ...DEFAULTS, ...options });
   const place = element as Mounted;
   place.classList.add("tokenflock");
+  place.dataset.mode = store.options.mode;
   const style = document.createElement("style");
   style.textContent = styles;
   const root = document.createElement("div");
@@ -38,6 +39,7 @@ export function mount(element: HTMLElement, options: Partial<Options> = {}): () 
     store.dispose();
     place.replaceChildren();
     place.classList.remove("tokenflock");
+    delete place.dataset.mode;
     delete place.tokenflock;
   };
 }

@@ -6,6 +6,7 @@ import { SceneView } from "../scene/SceneView.tsx";
 import type { Store } from "./contract.ts";
 import { Controls } from "./controls/Controls.tsx";
 import { ExactPanel } from "./ExactPanel.tsx";
+import { ViewName } from "./fields.tsx";
 import { Header } from "./Header.tsx";
 import { HelpDialog } from "./HelpDialog.tsx";
 import { Icon } from "./icons.tsx";
@@ -18,6 +19,7 @@ import { makeUi, type Ui } from "./ui.ts";
 
 export function App({ store }: { store: Store }) {
   const ui = useMemo(makeUi, []);
+  const name = useMemo(() => `tf${Math.random().toString(36).slice(2, 8)}-`, []);
   const root = useRef<HTMLDivElement>(null);
   useEffect(() => listenToKeys(root.current!, store, ui), [store]);
   return (
@@ -25,7 +27,9 @@ export function App({ store }: { store: Store }) {
       <Header store={store} ui={ui} />
       {ui.tour.value === null ? <Says store={store} /> : <Tour store={store} ui={ui} index={ui.tour.value} />}
       <main class="tf-main">
-        <Settings store={store} ui={ui} />
+        <ViewName.Provider value={name}>
+          <Settings store={store} ui={ui} />
+        </ViewName.Provider>
         <Stage store={store} ui={ui} />
         <Measurements store={store} />
       </main>

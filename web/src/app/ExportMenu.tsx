@@ -58,10 +58,6 @@ async function savePicture(store: Store): Promise<void> {
 }
 
 async function saveVideo(store: Store): Promise<void> {
-  if (store.length.peek() < 2) {
-    store.message.value = "There is nothing to film yet: play the run first.";
-    return;
-  }
   const stop = new AbortController();
   const report = (fraction: number): void => {
     store.busy.value = { label: "Making a video", fraction, cancel: () => stop.abort() };

@@ -1,4 +1,5 @@
 // Time: play, step, go back, and where we are.
+import { stepOf } from "../spec/size.ts";
 import type { Store } from "./contract.ts";
 import { type IconName, Icon } from "./icons.tsx";
 import { timeText } from "./words.ts";
@@ -10,8 +11,31 @@ export function Transport({ store }: { store: Store }) {
     <div class="tf-transport" role="group" aria-label="Time">
       <Buttons store={store} />
       <Scrubber store={store} />
+      <Remark store={store} />
       <Speed store={store} />
     </div>
+  );
+}
+
+/** What one would otherwise wonder about: a slow machine, a run that stopped by itself. */
+function Remark({ store }: { store: Store }) {
+  if (store.source.value.kind === "replay") return null;
+  const speed = store.speed.value;
+  const { t1 } = store.spec.value.solve;
+  const ended = Math.abs(store.frame.value.time - t1) < stepOf(store.spec.value) / 2;
+  if (store.playing.value && speed >= 1 && store.pace.value < 0.9 * speed) {
+    const made = `${store.pace.value} of ${speed}`;
+    return (
+      <small class="tf-note" data-testid="remark" title="So many tokens take this machine longer; time goes slower instead of jerking">
+        {made} steps
+      </small>
+    );
+  }
+  if (store.playing.value || !ended) return null;
+  return (
+    <small class="tf-note" data-testid="remark">
+      end; play goes on
+    </small>
   );
 }
 

@@ -131,9 +131,8 @@ export function makeExactClient(store: Store): ExactClient {
     } else if (heard.type === "frames") {
       store.exact.value = withPart(run, heard, request.offset);
     } else if (heard.type === "done") {
-      const advice = heard.advice ? ` ${heard.advice}` : "";
       update({ fraction: 1 });
-      finish("done", `Computed in ${heard.seconds.toFixed(1)} s: ${heard.outcome}.${advice}`);
+      finish("done", `Computed in ${heard.seconds.toFixed(1)} s: ${heard.advice || heard.outcome}.`);
     } else if (heard.type === "cancelled") {
       finish("cancelled", "Cancelled");
     } else if (heard.type === "error") {

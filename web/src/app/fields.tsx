@@ -1,7 +1,14 @@
 // The kinds of controls. Each has a label, and a help text that shows while the control has the focus.
-import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { type ComponentChildren, createContext } from "preact";
+import { useContext, useId } from "preact/hooks";
 import { short } from "./words.ts";
+
+/** Several views may live on one document: each begins its ids with something of its own. */
+export const ViewName = createContext("");
+
+function useFieldId(): string {
+  return useContext(ViewName) + useId();
+}
 
 interface Common {
   label: string;
@@ -57,7 +64,7 @@ function NumberBox({ id, test, label, value, min, max, step = "any", whole = fal
 }
 
 export function NumberField(props: NumberProps & { children?: ComponentChildren }) {
-  const id = useId();
+  const id = useFieldId();
   return (
     <Field label={props.label} help={props.help} id={id}>
       <div class="tf-row">
@@ -71,7 +78,7 @@ export function NumberField(props: NumberProps & { children?: ComponentChildren 
 /** A slider with its number; over several decades the slider is logarithmic. */
 export function SliderField(props: NumberProps & { logarithmic?: boolean }) {
   const { label, help, test, value, min, max, whole = false, logarithmic = false, change } = props;
-  const id = useId();
+  const id = useFieldId();
   const place = logarithmic ? Math.log : (x: number): number => x;
   const back = logarithmic ? Math.exp : (x: number): number => x;
   const tidy = (x: number): number => (whole ? Math.round(x) : Number(x.toPrecision(3)));
@@ -106,7 +113,7 @@ interface ChoiceProps<T extends string> extends Common {
 }
 
 export function ChoiceField<T extends string>({ label, help, test, value, options, change }: ChoiceProps<T>) {
-  const id = useId();
+  const id = useFieldId();
   return (
     <Field label={label} help={help} id={id}>
       <select
@@ -132,7 +139,7 @@ interface ToggleProps extends Common {
 }
 
 export function ToggleField({ label, help, test, value, change }: ToggleProps) {
-  const id = useId();
+  const id = useFieldId();
   return (
     <div class="tf-field tf-toggle" title={help}>
       <input

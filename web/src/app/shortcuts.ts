@@ -18,6 +18,8 @@ function press(event: KeyboardEvent, store: Store, ui: Ui): void {
   const act = actionOf(event.key, store, ui);
   if (act === null || (event.key === " " && isButton(event))) return;
   event.preventDefault();
+  // A notebook has keys of its own, and would act on the same one.
+  event.stopPropagation();
   act();
 }
 
