@@ -132,16 +132,21 @@ test("tokens are called by their text, else by their number from 1", () => {
   assert.equal(tokenName(0, [""]), "token 1");
 });
 
-test("trails follow time forward and start anew when it jumps back", () => {
+test("trails follow time forward and start anew when it jumps", () => {
   const keeper = new TrailKeeper();
   const colours = Float32Array.of(1, 0, 0);
-  keeper.add(0, Float32Array.of(0, 0, 1));
+  const [start, next] = [Float32Array.of(0, 0, 1), Float32Array.of(0, 0.25, 1)];
+  keeper.add(0, start);
   assert.equal(keeper.pieces(colours), null);
-  keeper.add(1, Float32Array.of(0, 1, 0));
+  keeper.add(1, next);
   keeper.add(1, Float32Array.of(9, 9, 9));
-  assert.deepEqual([...keeper.pieces(colours)!.ends], [0, 1, 0, 0, 0, 1]);
-  keeper.add(0.5, Float32Array.of(1, 0, 0));
-  assert.equal(keeper.pieces(colours), null);
+  assert.deepEqual([...keeper.pieces(colours)!.ends], [...next, ...start]);
+  keeper.add(2, Float32Array.of(0, 0.75, 1));
+  assert.equal(keeper.pieces(colours), null, "far in one frame");
+  keeper.add(3, Float32Array.of(0, 0.8, 1));
+  assert.notEqual(keeper.pieces(colours), null);
+  keeper.add(0.5, Float32Array.of(0, 0.8, 1));
+  assert.equal(keeper.pieces(colours), null, "back in time");
 });
 
 test("the scene can be heard", () => {

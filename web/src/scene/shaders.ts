@@ -51,7 +51,7 @@ export const RING_FRAGMENT = /* glsl */ `
   varying vec3 tint;
   void main() {
     vec2 place = (gl_PointCoord - 0.5) * (2.0 * pixels + 2.0);
-    float cover = clamp(1.2 - abs(length(place) - pixels + 0.8), 0.0, 1.0);
+    float cover = 0.85 * clamp(1.1 - abs(length(place) - pixels + 0.8), 0.0, 1.0);
     if (cover <= 0.0) discard;
     gl_FragColor = vec4(mix(background, rim, clarity), cover);
   }

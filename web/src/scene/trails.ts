@@ -3,16 +3,18 @@ import type { Trails } from "./layer.ts";
 
 const MOST_FRAMES = 24;
 const MOST_PIECES = 16_000;
+const JUMP = 0.35; // of the scene's radius in one frame: time was skipped, and a straight line would be wrong
 export const MOST_TOKENS_WITH_TRAILS = 1_000;
 
 export class TrailKeeper {
   private frames: Float32Array[] = [];
   private time = Number.NaN;
 
-  /** Remember a shown frame. Going back in time, or another number of tokens, starts anew. */
+  /** Remember a shown frame. Going back in time, a jump, or another number of tokens starts anew. */
   add(time: number, world: Float32Array): void {
     if (time === this.time) return;
-    const follows = time > this.time && this.frames[0]?.length === world.length;
+    const last = this.frames[0];
+    const follows = time > this.time && last?.length === world.length && largestMove(last, world) < JUMP;
     if (!follows) this.frames = [];
     this.frames.unshift(world);
     this.frames.length = Math.min(this.frames.length, framesKept(world.length / 3));
@@ -43,6 +45,12 @@ export class TrailKeeper {
     }
     return trails;
   }
+}
+
+function largestMove(from: Float32Array, to: Float32Array): number {
+  let most = 0;
+  for (let i = 0; i < to.length; i += 1) most = Math.max(most, Math.abs(to[i]! - from[i]!));
+  return most;
 }
 
 function framesKept(count: number): number {
