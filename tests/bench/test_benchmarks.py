@@ -21,6 +21,7 @@ NAMES = [
     "solve",
     "startup",
     "trace",
+    "play",
     "gpu-dense",
     "gpu-phase",
 ]
@@ -53,6 +54,7 @@ TINY = {
         **FEW,
     },
     "startup": {"others": (), "run": False, **FEW},
+    "play": {"pages": 3, "tokens": 8, "seconds": 0.5},
     "gpu-dense": {
         "n": 512,
         "dimensions": (3,),
@@ -89,6 +91,18 @@ def tiny(name):
     assert heard == sorted(heard)
     assert all(0 <= done <= 1 for done in heard)
     return result["rows"]
+
+
+def test_play_times_a_busy_server_beside_its_idle_self():
+    rows = tiny("play")
+    assert [row["case"].split(",")[0] for row in rows] == [
+        "a ping over the WebSocket",
+        "GET /api/ping",
+    ]
+    for row in rows:
+        assert 0 < row["ours"] < 5
+        assert list(row["peers"]) == ["the same server, no page open"]
+        assert row["bars"][0]["says"] == "at most 0.1 s"
 
 
 def test_the_names_are_those_that_were_promised():

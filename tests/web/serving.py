@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import os
+import socket
 import threading
 import time
 
@@ -48,13 +49,12 @@ ENDLESS = start(
     t1=400.0,
     every=10.0,
 )
-LONG = start(
-    settings(
-        tokens={"law": "uniform", "d": 3, "n": 128, "seed": 3},
-        solve={"t1": 2000, "method": "layers", "step": 0.05, "seed": 0},
-    ),
-    t1=2000.0,
-    every=1.0,
+LAYERS = {"t1": 1990, "method": "layers", "step": 0.05, "seed": 0}
+TOKENS = {"law": "uniform", "d": 3, "n": 128, "seed": 3}
+LONG = start(settings(tokens=TOKENS, solve=LAYERS), t1=1990.0, every=1.0)
+# Eight megabytes of frames, by the same compiled program.
+BULKY = start(
+    settings(tokens=TOKENS, solve={**LAYERS, "t1": 199, "step": 0.1}), t1=199.0, every=0.1
 )
 
 
@@ -105,6 +105,15 @@ class Served:
     def workers(self):
         """Process ids of the workers."""
         return [worker.id for worker in self.app.state.pool.workers]
+
+    @contextlib.contextmanager
+    def slow_page(self):
+        """An open page that reads no more than it is asked to: 16 kB and one message ahead."""
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+        connection.connect(("127.0.0.1", self.port))
+        with self.page(sock=connection, max_queue=1, close_timeout=0.5) as page:
+            yield page
 
     @contextlib.contextmanager
     def page(self, **options):

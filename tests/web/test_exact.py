@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from serving import ENDLESS, LONG, is_alive, serving, settings, start, until
+from serving import BULKY, ENDLESS, LONG, is_alive, serving, settings, start, until
 
 import tokenflock as flock
 from tokenflock.web.limits import Limits
@@ -198,11 +198,8 @@ def test_runs_wait_their_turn_and_know_their_place(server):
 
 def test_a_slow_page_slows_its_own_run_only(server):
     """What it has not read waits in the worker, not in the server."""
-    tokens = {"law": "uniform", "d": 3, "n": 256, "seed": 3}
-    solve = {"t1": 200, "method": "layers", "step": 0.1, "seed": 0}
-    # The client's library reads ahead no more than one message here.
-    with server.page(max_queue=1) as slow, server.page() as quick:
-        slow.say(start(settings(tokens=tokens, solve=solve), t1=200.0, every=0.1))
+    with server.slow_page() as slow, server.page() as quick:
+        slow.say(BULKY)
         slow.hear_until("frames")
         time.sleep(2.5)
         assert server.ping()["idle"] == 0, "the whole run was sent to a page that does not read"
@@ -214,15 +211,13 @@ def test_a_slow_page_slows_its_own_run_only(server):
     frames = [message for message in heard if message["type"] == "frames"]
     times = np.concatenate([message["times"] for message in frames])
     assert np.all(np.diff(times) > 0)
-    assert times[-1] == pytest.approx(200.0)
+    assert times[-1] == pytest.approx(199.0)
 
 
 @pytest.mark.slow
 def test_a_page_that_never_reads_is_given_up(server):
-    tokens = {"law": "uniform", "d": 3, "n": 256, "seed": 3}
-    solve = {"t1": 200, "method": "layers", "step": 0.1, "seed": 0}
-    with server.page(max_queue=1, close_timeout=0.5) as page:
-        page.say(start(settings(tokens=tokens, solve=solve), t1=200.0, every=0.1))
+    with server.slow_page() as page:
+        page.say(BULKY)
         page.hear_until("frames")
         until(lambda: server.ping()["idle"] == 1, "a page that does not read keeps its run", 12)
 

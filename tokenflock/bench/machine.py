@@ -20,6 +20,8 @@ PACKAGES = (
     "transformer-lens",
     "pykeops",
     "jax-finufft",
+    "uvicorn",
+    "websockets",
 )
 
 

@@ -18,6 +18,7 @@ MODULES = (
     "solve",
     "startup",
     "trace",
+    "play",
     "gpu_dense",
     "gpu_phase",
 )

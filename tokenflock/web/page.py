@@ -91,12 +91,13 @@ class Page:
 
     async def begin_run(self, start: Start) -> None:
         """Start a run; the one before, if it is still going, is cancelled."""
-        self._count_start()
+        self.count_start()
         if await self.end_run():
             await self.send(say("cancelled"))
         self.run = asyncio.create_task(self._run(start))
 
-    def _count_start(self) -> None:
+    def count_start(self) -> None:
+        """Refuse more starts within a minute than the limit."""
         now = time.monotonic()
         while self.starts and self.starts[0] < now - 60.0:
             self.starts.popleft()

@@ -68,8 +68,11 @@ class PortTaken(InputError):
 
 def _bind(host: str, port: int) -> Place:
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        # asyncio sends small answers at once only over a socket that names its protocol.
+        listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
         raise InputError(f"--host {host} is no address of this machine ({error})") from error
     try:
@@ -81,7 +84,7 @@ def _bind(host: str, port: int) -> Place:
         listener.close()
         reason = (error.strerror or str(error)).lower()
         raise PortTaken(
-            f"cannot listen on {host} port {port}: {reason}; choose another --port"
+            f"cannot listen on {host} port {port}: {reason}; choose another --port or --host"
         ) from error
     return Place(listener, host, listener.getsockname()[1])
 
