@@ -1,5 +1,4 @@
 // What lies over the tokens: rings around the chosen and the pointed-at token, and labels.
-import { isFlat } from "./geometry.ts";
 import { placeLabels, type Placed, tokenName, type Wish } from "./labels.ts";
 import { toCss } from "./palette.ts";
 import { FONT, type Theme } from "./theme.ts";
@@ -100,15 +99,18 @@ function clusterCounts(view: Viewpoint, inputs: OverlayInputs): Wish[] {
     .filter((i) => spread.get(clusterOf[i]!)!.most < 3 * radius && isInFront(view, world, i))
     .map((i) => ({
       ...wish(view, inputs, i, `×${sizes[clusterOf[i]!]}`, 3),
-      ...(isFlat(view.stage) ? inward(view, world, i) : {}),
+      ...inward(view, world, i, radius),
     }));
 }
 
 /** On the circle the counts stand inside, the density outside. */
-function inward(view: Viewpoint, world: Float32Array, index: number): Partial<Wish> {
+function inward(view: Viewpoint, world: Float32Array, index: number, radius: number): Partial<Wish> {
   if (view.stage !== "circle") return {};
-  const { x, y } = view.project(0.9 * world[3 * index]!, 0.9 * world[3 * index + 1]!, 0);
-  return { x: x - 10, y, gap: 0 };
+  const [token, centre] = [project(view, world, index), view.project(0, 0, 0)];
+  const away = Math.hypot(centre.x - token.x, centre.y - token.y) || 1;
+  const share = (radius + 18) / away;
+  const halfText = 10;
+  return { x: token.x + share * (centre.x - token.x) - halfText, y: token.y + share * (centre.y - token.y), gap: 0 };
 }
 
 function firstOfEach(clusterOf: Int32Array, sizes: readonly number[], most: number): number[] {
