@@ -11,10 +11,11 @@ import {
   measureReplay,
 } from "../../web/src/observe/index.ts";
 import { quickExp } from "../../web/src/physics/exp.ts";
-import { JsSimulator } from "../../web/src/physics/js.ts";
+import { AttentionSums } from "../../web/src/physics/attention.ts";
 import { modelOf } from "../../web/src/physics/model.ts";
 import { normal } from "../../web/src/physics/random/normal.ts";
 import { foldIn, keyOf, split, uniform } from "../../web/src/physics/random/threefry.ts";
+import { makeSimulator, type Simulator } from "../../web/src/physics/simulator.ts";
 import { startTokens } from "../../web/src/physics/start.ts";
 import { Field } from "../../web/src/physics/velocity.ts";
 import * as edit from "../../web/src/spec/edit.ts";
@@ -28,7 +29,7 @@ import { equilibriumOrder } from "../../web/src/theory/equilibrium.ts";
 import { curvesFor } from "../../web/src/theory/index.ts";
 import { criticalTemperature, dominantMode, uniformEnergy } from "../../web/src/theory/uniform.ts";
 
-// biome-ignore lint: requests are plain JSON, checked by the tests that write them.
+// Requests are plain JSON, as the tests write them.
 type Request = any;
 
 const ANSWERS: Record<string, (request: Request) => unknown> = {
@@ -47,18 +48,18 @@ const ANSWERS: Record<string, (request: Request) => unknown> = {
   velocity: ({ spec, time, points, radii }) => {
     const model = modelOf(spec);
     const out = { points: new Float64Array(points.length), radii: radii && new Float64Array(model.n) };
-    new Field(model).velocity(time, Float64Array.from(points), radii && Float64Array.from(radii), out);
+    new Field(model, new AttentionSums(model)).velocity(time, Float64Array.from(points), radii && Float64Array.from(radii), out);
     return out;
   },
   run: ({ spec, steps, increments }) => {
     const given = increments && ((_: number, out: Float64Array) => out.set(increments));
-    const simulator = new JsSimulator(spec, given);
+    const simulator = makeSimulator(spec, "js", given);
     simulator.advance(steps);
     return stateOf(simulator);
   },
   detour: ({ spec, steps }) => detour(spec, steps),
   hold: ({ spec, steps, index }) => {
-    const simulator = new JsSimulator(spec);
+    const simulator = makeSimulator(spec, "js");
     simulator.hold(index);
     simulator.advance(steps);
     return stateOf(simulator);
@@ -95,13 +96,13 @@ function frameOf(points: number[], time: number): Frame {
   return { time, points: Float64Array.from(points), radii: null };
 }
 
-function stateOf({ points, radii, time, steps }: JsSimulator): object {
+function stateOf({ points, radii, time, steps }: Simulator): object {
   return { points, radii, time, steps };
 }
 
 /** Run on, go back to the start, run again through another model and back: the same end. */
 function detour(spec: Spec, steps: number): unknown {
-  const simulator = new JsSimulator(spec);
+  const simulator = makeSimulator(spec, "js");
   const start = { time: 0, points: simulator.points.slice(), radii: simulator.radii?.slice() ?? null };
   simulator.advance(steps + 3);
   simulator.put(start, 0);

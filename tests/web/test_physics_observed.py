@@ -297,7 +297,11 @@ def test_two_arcs_follow_their_prediction():
         RunSpec.model_validate({**PREDICTED["arcs"], "save": {"every": 1.0, "observe": []}})
     )
     run = flock.solve(
-        ready.model, ready.tokens, t1=4.0, dt=0.05, save=flock.Save(at=[0.0, 0.3, 1.0, 4.0], states=True)
+        ready.model,
+        ready.tokens,
+        t1=4.0,
+        dt=0.05,
+        save=flock.Save(at=[0.0, 0.3, 1.0, 4.0], states=True),
     )
     x = np.asarray(run.arrays["states"])
     n = x.shape[-2]

@@ -1,6 +1,18 @@
 // The sums over tokens, in float64: out_i = sum_j a_ij y_j, with a_ij made from beta <B^T x_i, x_j>.
+import type { Backend } from "../app/contract.ts";
 import { quickExp } from "./exp.ts";
 import type { Model } from "./model.ts";
+
+/** Evaluates the sums of one model, on the CPU or the GPU. */
+export interface PairSums {
+  readonly backend: Backend;
+  /**
+   * out_i = speed sum_j a_ij y_j for tokens `compared` and values y `carried` (the same rows except in the
+   * rescaled frame). With `dropSelf` any multiple of x_i may be left out of row i, as the caller projects.
+   */
+  evaluate(compared: Float64Array, carried: Float64Array, dropSelf: boolean, out: Float64Array): void;
+  dispose(): void;
+}
 
 /** n vectors as three arrays; the third is zero in the plane, so one loop serves d = 2 and d = 3. */
 export class Cloud {
@@ -36,8 +48,9 @@ export class Cloud {
   }
 }
 
-/** Buffers of the sums over n tokens; made once, reused at every step. */
-export class AttentionSums {
+/** The sums in JavaScript; buffers are made once and reused at every step. */
+export class AttentionSums implements PairSums {
+  readonly backend = "js";
   private readonly model: Model;
   private readonly keys: Cloud;
   private readonly queries: Cloud;
@@ -57,10 +70,7 @@ export class AttentionSums {
     this.scores = new Float64Array(n);
   }
 
-  /**
-   * out_i = speed sum_j a_ij y_j for tokens `compared` and values y `carried` (the same rows except in
-   * the rescaled frame). `dropSelf` leaves y_i out of row i, but not out of its normalisation.
-   */
+  /** Here `dropSelf` leaves y_i out of row i, but not out of its normalisation, as in the engine. */
   evaluate(compared: Float64Array, carried: Float64Array, dropSelf: boolean, out: Float64Array): void {
     const { d, kind, space, causal, weights } = this.model;
     this.compare(compared);
@@ -71,6 +81,8 @@ export class AttentionSums {
     else this.addRows(same ? this.keys : this.carriers, dropSelf);
     this.write(out);
   }
+
+  dispose(): void {}
 
   /** Take these tokens as queries and keys. */
   compare(tokens: Float64Array): void {

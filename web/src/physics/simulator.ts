@@ -1,9 +1,17 @@
 // What runs a spec in the browser: the same interface for plain JavaScript and WebGL2.
 import type { Backend, Frame } from "../app/contract.ts";
+import { tokenCount } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
-import { JsSimulator } from "./js.ts";
+import { AttentionSums } from "./attention.ts";
+import { FlowSimulator, type SumsSource } from "./flow.ts";
+import { type Model, modelOf } from "./model.ts";
+import type { Increments } from "./noise.ts";
+import { startTokens } from "./start.ts";
+import { Compute } from "./webgl/context.ts";
+import { GpuSums, runsOnGpu } from "./webgl/sums.ts";
 
 export interface Simulator {
+  /** What computes now: WebGL2 falls back to JavaScript where it is missing, lost, or not fit for the model. */
   readonly backend: Backend;
   readonly n: number;
   readonly d: number;
@@ -23,6 +31,66 @@ export interface Simulator {
   dispose(): void;
 }
 
-export function makeSimulator(spec: Spec, _backend: Backend | "auto"): Simulator {
-  return new JsSimulator(spec);
+// Below this a readback costs more than the sums themselves on any machine.
+const FEWEST_ON_GPU = 384;
+const TRIAL_TOKENS = 1024;
+// One pair in JavaScript, measured at 6 to 10 ns; both orders of a symmetric pair count as one.
+const SECONDS_PER_PAIR = 7e-9;
+
+/** "auto" takes WebGL2 where a trial on this machine shows that it pays. */
+export function makeSimulator(
+  spec: Spec,
+  backend: Backend | "auto",
+  increments?: Increments,
+): Simulator {
+  const compute = backend === "js" || !mayPay(spec, backend) ? null : Compute.open();
+  if (compute === null) return new FlowSimulator(spec, javaScript, increments);
+  const source = onGpu(compute);
+  if (backend === "auto" && !pays(spec, source)) {
+    source.close();
+    return new FlowSimulator(spec, javaScript, increments);
+  }
+  return new FlowSimulator(spec, source, increments);
+}
+
+const javaScript: SumsSource = {
+  make: (model) => new AttentionSums(model),
+  close: () => undefined,
+};
+
+function onGpu(compute: Compute): SumsSource {
+  const make = (model: Model) => {
+    const fit = runsOnGpu(model) && !compute.lost;
+    try {
+      return fit ? new GpuSums(model, compute) : new AttentionSums(model);
+    } catch {
+      // A driver that cannot compile the shader leaves the page with JavaScript, not without tokens.
+      return new AttentionSums(model);
+    }
+  };
+  return { make, close: () => compute.close() };
+}
+
+function mayPay(spec: Spec, backend: Backend | "auto"): boolean {
+  return backend === "webgl2" || tokenCount(spec) >= FEWEST_ON_GPU;
+}
+
+/**
+ * Whether the sums of this model take less time on this GPU (or its software stand-in) than in JavaScript,
+ * tried with at most TRIAL_TOKENS tokens so that a slow one does not hold up the page.
+ */
+function pays(spec: Spec, source: SumsSource): boolean {
+  const whole = modelOf(spec);
+  const model = { ...whole, n: Math.min(whole.n, TRIAL_TOKENS) };
+  const sums = source.make(model);
+  if (sums.backend === "js") return false;
+  const points = startTokens(spec).points.subarray(0, model.n * model.d);
+  const out = new Float64Array(points.length);
+  sums.evaluate(points, points, true, out); // compiles the shader
+  const before = performance.now();
+  sums.evaluate(points, points, true, out);
+  const seconds = (performance.now() - before) / 1000;
+  sums.dispose();
+  const symmetric = !model.causal && model.weights.B === null && model.kind !== "hardmax";
+  return seconds < SECONDS_PER_PAIR * (symmetric ? 1 : 2) * model.n ** 2;
 }

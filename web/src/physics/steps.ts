@@ -1,4 +1,5 @@
 // One step of each sort: classical Runge-Kutta of the flow, Euler with noise, one layer of a network.
+import type { PairSums } from "./attention.ts";
 import { normaliseRows } from "./linear.ts";
 import type { Model } from "./model.ts";
 import type { Increments } from "./noise.ts";
@@ -25,9 +26,9 @@ export class Stepper {
   private readonly total: State;
   private readonly kick: Float64Array;
 
-  constructor(model: Model) {
+  constructor(model: Model, sums: PairSums) {
     this.model = model;
-    this.field = new Field(model);
+    this.field = new Field(model, sums);
     this.slope = emptyState(model);
     this.stage = emptyState(model);
     this.total = emptyState(model);

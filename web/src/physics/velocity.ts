@@ -1,5 +1,5 @@
 // The right-hand side of the equation: attention, perceptron and drift, shaped by the normalisation scheme.
-import { AttentionSums } from "./attention.ts";
+import type { PairSums } from "./attention.ts";
 import { exponential, identity, norm, normaliseRows } from "./linear.ts";
 import type { Model } from "./model.ts";
 import { growsAt, shapeUpdate } from "./normalisation.ts";
@@ -17,13 +17,13 @@ export interface Velocity {
 /** Evaluates a model; owns its buffers. */
 export class Field {
   readonly model: Model;
-  private readonly sums: AttentionSums;
+  private readonly sums: PairSums;
   private readonly here: Float64Array;
   private readonly lab: Float64Array;
 
-  constructor(model: Model) {
+  constructor(model: Model, sums: PairSums) {
     this.model = model;
-    this.sums = new AttentionSums(model);
+    this.sums = sums;
     this.here = new Float64Array(model.n * model.d);
     this.lab = new Float64Array(model.rescaled ? model.n * model.d : 0);
   }

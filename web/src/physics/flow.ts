@@ -1,33 +1,48 @@
-// The plain-JavaScript simulator: float64, any model of the page.
-import type { Frame } from "../app/contract.ts";
+// The simulator: a model, a clock and a state, with the sums over tokens made by a backend.
+import type { Backend, Frame } from "../app/contract.ts";
 import { stepOf } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
+import type { PairSums } from "./attention.ts";
 import { Clock } from "./clock.ts";
-import { modelOf } from "./model.ts";
+import { type Model, modelOf } from "./model.ts";
 import { brownian, type Increments } from "./noise.ts";
 import type { Simulator } from "./simulator.ts";
 import { hasRadii, ones, startTokens } from "./start.ts";
 import { type State, Stepper } from "./steps.ts";
 
-export class JsSimulator implements Simulator {
-  readonly backend = "js";
+/** Makes the sums of a model, and closes what they share. */
+export interface SumsSource {
+  make(model: Model): PairSums;
+  close(): void;
+}
+
+export class FlowSimulator implements Simulator {
   private spec: Spec;
+  private sums: PairSums;
   private stepper: Stepper;
   private state: State;
   private increments: Increments;
   private held: number | null = null;
+  private readonly source: SumsSource;
   private readonly clock: Clock;
   private readonly givenIncrements: Increments | undefined;
 
   /** `increments` replaces the seeded noise (tests feed the engine's). */
-  constructor(spec: Spec, increments?: Increments) {
+  constructor(spec: Spec, source: SumsSource, increments?: Increments) {
     const { points, radii } = startTokens(spec);
+    const model = modelOf(spec);
     this.spec = spec;
+    this.source = source;
     this.givenIncrements = increments;
     this.state = { points, radii };
-    this.stepper = new Stepper(modelOf(spec));
+    this.sums = source.make(model);
+    this.stepper = new Stepper(model, this.sums);
     this.clock = new Clock(stepOf(spec));
     this.increments = this.noiseOf(spec);
+  }
+
+  get backend(): Backend {
+    return this.sums.backend;
   }
 
   get n(): number {
@@ -79,15 +94,19 @@ export class JsSimulator implements Simulator {
 
   change(spec: Spec): void {
     const { points, radii } = this.state;
+    const model = modelOf(spec);
+    this.sums.dispose();
     this.spec = spec;
-    this.stepper = new Stepper(modelOf(spec));
+    this.sums = this.source.make(model);
+    this.stepper = new Stepper(model, this.sums);
     this.state = { points, radii: hasRadii(spec) ? (radii ?? ones(this.n)) : null };
     this.increments = this.noiseOf(spec);
     this.clock.change(stepOf(spec));
   }
 
   dispose(): void {
-    this.held = null;
+    this.sums.dispose();
+    this.source.close();
   }
 
   private noiseOf(spec: Spec): Increments {
