@@ -95,3 +95,20 @@ def test_refusals():
     ):
         with pytest.raises(flock.InputError, match=sentence):
             flock.ensemble(model, x0, 1.0, **{"every": 0.5, "method": layers, **options})
+
+
+@pytest.mark.parametrize("numerics", [{"method": flock.Layers(0.1)}, {"rtol": 1e-7, "atol": 1e-9}])
+def test_the_spec_it_carries_is_the_run_of_its_first_sample(numerics):
+    from tokenflock.lab.job import Job
+    from tokenflock.lab.spec import RunSpec
+
+    model = flock.USA([0.5, 2.0], "metastability", flock.Weights(V=-1.0))
+    found = flock.ensemble(model, start(3, samples=1), 1.0, every=0.5, engine="solve", **numerics)
+    spec = found.attrs["spec"]
+    spec["model"]["beta"] = 2.0
+    job = Job(RunSpec.model_validate(spec))
+    run = flock.solve(job.model, job.tokens, 1.0, rtol=1e-9, atol=1e-11) if "rtol" in numerics else (
+        flock.solve(job.model, job.tokens, 1.0, **numerics)
+    )  # fmt: skip
+    expected = np.linalg.norm(np.mean(run.final.points, axis=0))
+    assert float(found.order_parameter.sel(beta=2.0)[-1]) == pytest.approx(expected, abs=1e-6)

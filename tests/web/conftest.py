@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from pages import BROWSER
 
-BROWSER = Path(__file__).parent / "browser"
 UNPACKED = BROWSER / "node_modules" / ".unpacked"
 FLAGS = [
     "--no-sandbox",
@@ -52,6 +52,7 @@ def browser():
 def tab(browser):
     """A page that fails the test when it logs an error or throws."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    context.set_default_timeout(15_000)
     page = context.new_page()
     complaints = []
     page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)

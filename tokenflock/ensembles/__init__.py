@@ -241,5 +241,5 @@ def _dataset(
     samples = int(np.prod(x0.batch_shape, dtype=int))
     method = "Bosh3" if plan.adaptive else f"Layers(step={plan.step:g})"
     facts = {"engine": engine, "method": method, "samples": samples, "n": x0.n, "d": x0.d}
-    facts["delta"] = plan.delta
+    facts |= {"delta": plan.delta, "spec": plan.spec_of_first(x0)}
     return xr.Dataset(data, {"beta": betas, "time": times}, {**facts, **provenance()})

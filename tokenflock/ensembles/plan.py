@@ -6,9 +6,11 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from ..kinds import Softmax, Unnormalised
+from ..measure import Measure
 
 # Bogacki and Shampine's pair of orders 3 and 2: stages, weights (also the last stage), error.
 BOSH_STAGES = ((0.5,), (0.0, 0.75), (2 / 9, 1 / 3, 4 / 9))
@@ -44,6 +46,21 @@ class Plan:
     def tolerance(self) -> float:
         """Largest error of a step: tokens have length one."""
         return float(self.rtol or 0.0) + float(self.atol or 0.0)
+
+    def spec_of_first(self, x0: Measure) -> dict[str, Any]:
+        """The run of the first sample at the first beta, as `tokenflock run` and the page read it."""
+        d = x0.d
+        model: dict[str, Any] = {"name": "SA" if isinstance(self.kind, Softmax) else "USA"}
+        if isinstance(self.kind, Unnormalised):
+            model["convention"] = self.kind.convention
+        solve: dict[str, Any] = {"t1": self.saves * self.interval}
+        solve |= {"rtol": self.rtol, "atol": self.atol} if self.adaptive else {"step": self.step}
+        points = np.asarray(x0.points, dtype=float).reshape(-1, x0.n, d)[0]
+        return {
+            "model": {**model, "beta": 1.0, "weights": {"V": self.value}},
+            "tokens": {"law": "points", "d": d, "points": points.tolist()},
+            "solve": solve,
+        }
 
     def force_scale(self, partition: Array, beta: Array, n: int) -> Array:
         """What multiplies sum_j e^{beta(<x,y> - 1)} y_j to give V times the attention output."""
