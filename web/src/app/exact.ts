@@ -8,8 +8,8 @@ import { emptyTrack } from "./history.ts";
 
 export interface ExactClient {
   start(): void;
-  cancel(): void;
-  dispose(): void;
+  cancel(): void; // the server says when it has stopped
+  drop(): void; // nobody wants the run any more: closing frees it on the server too
 }
 
 /** What the server says; see tokenflock/web for the other side. */
@@ -175,5 +175,5 @@ export function makeExactClient(store: Store): ExactClient {
     else finish("cancelled", "Cancelled");
   }
 
-  return { start, cancel, dispose: close };
+  return { start, cancel, drop: close };
 }

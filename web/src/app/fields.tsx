@@ -1,4 +1,5 @@
 // The kinds of controls. Each has a label, and a help text that shows while the control has the focus.
+import { useSignal } from "@preact/signals";
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useId } from "preact/hooks";
 import { short } from "./words.ts";
@@ -75,10 +76,12 @@ export function NumberField(props: NumberProps & { children?: ComponentChildren 
   );
 }
 
-/** A slider with its number; over several decades the slider is logarithmic. */
-export function SliderField(props: NumberProps & { logarithmic?: boolean }) {
-  const { label, help, test, value, min, max, whole = false, logarithmic = false, change } = props;
+/** A slider with its number; over several decades the slider is logarithmic. `onRelease` spares the way there. */
+export function SliderField(props: NumberProps & { logarithmic?: boolean; onRelease?: boolean }) {
+  const { label, help, test, min, max, whole = false, logarithmic = false, onRelease = false, change } = props;
   const id = useFieldId();
+  const pending = useSignal<number | null>(null); // where the slider is while a costly change waits
+  const value = pending.value ?? props.value;
   const place = logarithmic ? Math.log : (x: number): number => x;
   const back = logarithmic ? Math.exp : (x: number): number => x;
   const tidy = (x: number): number => (whole ? Math.round(x) : Number(x.toPrecision(3)));
@@ -97,10 +100,16 @@ export function SliderField(props: NumberProps & { logarithmic?: boolean }) {
           value={place(Math.min(Math.max(value, min), max))}
           onInput={(event) => {
             const next = Math.min(Math.max(tidy(back(Number(event.currentTarget.value))), min), max);
-            if (next !== value) change(next);
+            if (onRelease) pending.value = next;
+            else if (next !== value) change(next);
+          }}
+          onChange={() => {
+            const chosen = pending.value;
+            pending.value = null;
+            if (chosen !== null && chosen !== props.value) change(chosen);
           }}
         />
-        <NumberBox {...props} id={id} />
+        <NumberBox {...props} value={value} id={id} />
       </div>
     </Field>
   );

@@ -8,7 +8,7 @@ import type { Backend, Frame, Measured } from "./contract.ts";
 import { History } from "./history.ts";
 
 const BUDGET = 10; // ms of stepping per displayed frame: the rest of 16 is for measuring and drawing
-const MEASURING = 3; // ms per displayed frame that measuring may cost on average
+const SHARE = 0.2; // of the time that measuring may take
 const MANY = 1000; // tokens above which not every frame is measured
 const SELDOM = 4; // and then at most every fourth
 
@@ -23,6 +23,7 @@ export class Live {
   private cost = 0; // ms per step, smoothed
   private measuringCost = 0; // ms per measurement, smoothed
   private unmeasured = 0; // frames since the last measurement
+  private measuredLast = 0; // when that was, ms
   private held: number | null = null;
 
   constructor(spec: Spec, wanted: Backend | "auto") {
@@ -40,6 +41,7 @@ export class Live {
     this.spec = spec;
     this.wanted = wanted;
     this.cost = 0;
+    this.measuringCost = 0;
     this.held = null;
     this.begin(startTokens(spec), 0);
   }
@@ -175,14 +177,16 @@ export class Live {
   private measure(frame: Frame): Measured {
     const began = performance.now();
     const found = measure(this.spec, frame);
-    const took = performance.now() - began;
+    this.measuredLast = performance.now();
+    const took = this.measuredLast - began;
     this.measuringCost = this.measuringCost === 0 ? took : 0.8 * this.measuringCost + 0.2 * took;
     return found;
   }
 
   private dueForMeasuring(): boolean {
     const least = this.simulator.n > MANY ? SELDOM : 1;
-    return this.unmeasured + 1 >= Math.max(least, Math.ceil(this.measuringCost / MEASURING));
+    const rested = performance.now() - this.measuredLast;
+    return this.unmeasured + 1 >= least && rested * SHARE >= this.measuringCost;
   }
 
   /** So that a run stops at its own end instead of jumping over it. */

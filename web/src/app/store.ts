@@ -114,7 +114,7 @@ export function createStore(options: Options): Store {
   }
 
   function begin(candidate: Spec, from: string | null): void {
-    client.cancel();
+    client.drop();
     batch(() => {
       leaveReplay();
       engine.live.restart(candidate, wantedBackend.peek());
@@ -175,7 +175,7 @@ export function createStore(options: Options): Store {
       const same = JSON.stringify(candidate.tokens) === JSON.stringify(spec.peek().tokens);
       if (!same || source.peek().kind === "replay") return begin(candidate, null);
       const began = engine.live.history.at(engine.live.position).steps > 0;
-      client.cancel();
+      client.drop();
       batch(() => {
         engine.live.change(candidate);
         spec.value = candidate;
@@ -228,7 +228,7 @@ export function createStore(options: Options): Store {
         message.value = "These tokens were computed before, so they cannot be moved; go back to the live run to drag.";
         return;
       }
-      client.cancel();
+      client.drop();
       batch(() => {
         engine.live.drag(index, point);
         preset.value = null;
@@ -304,7 +304,7 @@ export function createStore(options: Options): Store {
       stopRunning();
       stopBackend();
       ticker.run(false);
-      client.dispose();
+      client.drop();
       engine.live.dispose();
       forgetTheme();
     },

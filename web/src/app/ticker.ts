@@ -7,7 +7,7 @@ export interface Ticker {
 }
 
 const SMOOTHING = 0.06; // of the frame rate: about the last 16 frames
-const PAUSE = 500; // ms between two frames that mean the page was hidden, not slow
+const PAUSE = 4000; // ms between two frames that mean the page was hidden, not slow
 
 /** Calls `tick` before every repaint. A hidden page is not repainted, so it rests by itself. */
 export function makeTicker(tick: () => void): Ticker {

@@ -73,6 +73,7 @@ function Size({ store, spec }: Props) {
         max={LIMITS.n.max}
         whole
         logarithmic
+        onRelease
         step={1}
         change={(n) => edit(store, (now) => withCount(now, n), "n")}
       />
