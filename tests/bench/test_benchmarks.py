@@ -93,6 +93,7 @@ def tiny(name):
     return result["rows"]
 
 
+@pytest.mark.slow
 def test_play_times_a_busy_server_beside_its_idle_self():
     rows = tiny("play")
     assert [row["case"].split(",")[0] for row in rows] == [

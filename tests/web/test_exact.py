@@ -232,6 +232,15 @@ def test_a_worker_that_dies_is_told_and_replaced(server, page):
 
 
 @pytest.mark.slow
+def test_a_worker_that_died_while_idle_is_replaced_unseen(server, page):
+    before = server.workers
+    os.kill(before[0], signal.SIGKILL)
+    until(lambda: not is_alive(before[0]), "the worker lives")
+    assert page.run(start()).end["type"] == "done"
+    assert server.workers != before
+
+
+@pytest.mark.slow
 def test_processor_time_is_limited():
     """With the limit of a second, the long run ends with its process, and a sentence says why."""
 

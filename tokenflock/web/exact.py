@@ -103,7 +103,8 @@ def _interval(
         kept = step * math.ceil(kept / step - 1e-9)
     if kept <= every * (1 + 1e-9):
         return kept, []
-    return kept, [f"frames are {kept:.4g} apart, not {every:.4g}: at most {most} are sent"]
+    whole = "" if step is None else "whole steps and "
+    return kept, [f"frames are {kept:.4g} apart, not {every:.4g}: {whole}at most {most} are sent"]
 
 
 def _observables(draft: RunSpec, start: Measure) -> list[Any]:

@@ -56,6 +56,11 @@ class Worker:
         return self._running.pid
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._running.returncode is not None
+
+    @property
     def _running(self) -> asyncio.subprocess.Process:
         assert self._process is not None, "the worker was not started"
         return self._process
@@ -172,9 +177,7 @@ class Pool:
             yield worker
         finally:
             if worker.busy:
-                recovery = asyncio.create_task(self._recover(worker))
-                self._recoveries.add(recovery)
-                recovery.add_done_callback(self._recoveries.discard)
+                self._begin_recovery(worker)
             else:
                 self._free(worker)
 
@@ -206,7 +209,11 @@ class Pool:
     def _serve(self) -> None:
         """Give idle workers to the first in the queue and tell the others their places."""
         while self._idle and self._queue:
-            self._queue.pop(0).news.put_nowait(self._idle.pop())
+            worker = self._idle.pop()
+            if worker.has_ended:
+                self._begin_recovery(worker)
+            else:
+                self._queue.pop(0).news.put_nowait(worker)
         for place, ticket in enumerate(self._queue):
             ticket.tell(place)
 
@@ -214,14 +221,24 @@ class Pool:
         self._idle.append(worker)
         self._serve()
 
+    def _begin_recovery(self, worker: Worker) -> None:
+        recovery = asyncio.create_task(self._recover(worker))
+        self._recoveries.add(recovery)
+        recovery.add_done_callback(self._recoveries.discard)
+
     async def _recover(self, worker: Worker) -> None:
         """Free a worker that was left in the middle of a request: as it is, or by a new process."""
-        if await worker.come_to_rest():
+        if not worker.has_ended and await worker.come_to_rest():
             self._free(worker)
             return
         await worker.kill()
         self.workers.remove(worker)
-        await self._add()
+        while True:
+            try:
+                return await self._add()
+            except OSError:
+                # The machine has no process or memory to give at the moment.
+                await asyncio.sleep(self.limits.grace_seconds)
 
     async def _add(self) -> None:
         worker = Worker(self.limits)

@@ -18,7 +18,7 @@ from ..errors import StoreError
 
 STORE, SEGMENTS, METADATA = "trajectory.zarr", "segments", "zarr.json"
 TRAJECTORY = "tokenflock-trajectory-1"
-MOST_ENTRIES = 1_000
+MOST_ENTRIES, MOST_FOLDERS = 1_000, 20_000
 DEEPEST = 4
 LARGEST_METADATA = 64 * 2**20
 # Averaged over.
@@ -59,22 +59,24 @@ class Found:
 
 def find(roots: list[Path]) -> list[Found]:
     """What lies in the folders, each once, in the order of their names."""
-    found: dict[Path, Found] = {}
+    visited: set[Path] = set()
+    found: list[Found] = []
     for root in roots:
-        for folder in _folders(root, roots, DEEPEST):
-            if len(found) >= MOST_ENTRIES:
-                return list(found.values())
-            entry = None if folder in found else describe(folder)
+        for folder in _folders(root, roots, DEEPEST, visited):
+            entry = describe(folder)
             if entry is not None:
-                found[folder] = entry
-    return list(found.values())
+                found.append(entry)
+            if len(found) >= MOST_ENTRIES or len(visited) >= MOST_FOLDERS:
+                return found
+    return found
 
 
-def _folders(folder: Path, roots: list[Path], depth: int) -> Iterator[Path]:
+def _folders(folder: Path, roots: list[Path], depth: int, visited: set[Path]) -> Iterator[Path]:
     """Folders from here down, links resolved; what is a store or a run is not searched further."""
     place = inside(folder, roots)
-    if place is None or not place.is_dir():
+    if place is None or place in visited or not place.is_dir():
         return
+    visited.add(place)
     yield place
     if depth == 0 or _is_result(place):
         return
@@ -84,7 +86,7 @@ def _folders(folder: Path, roots: list[Path], depth: int) -> Iterator[Path]:
         return
     for name in names:
         if not name.startswith("."):
-            yield from _folders(place / name, roots, depth - 1)
+            yield from _folders(place / name, roots, depth - 1, visited)
 
 
 def _is_result(folder: Path) -> bool:
