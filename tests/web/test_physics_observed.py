@@ -239,7 +239,7 @@ def test_uniform_energy_and_equilibrium_order(d):
         assert answers()["equilibrium", d, temperature] == pytest.approx(expected, abs=1e-8)
 
 
-ARCS = {"law": "arcs", "d": 2, "centres": [0.0, 2.0], "per_cluster": 8, "width": 0.01, "seed": 1}
+ARCS = {"law": "arcs", "d": 2, "centres": [0.0, 2.0], "per_cluster": 8, "width": 0.002, "seed": 1}
 NOISE = {"kind": "brownian", "temperature": 0.05}
 USA = {"name": "USA", "beta": 2.0, "convention": "metastability"}
 PREDICTED = {
@@ -308,6 +308,21 @@ def test_two_arcs_follow_their_prediction():
     cosine = (np.sum(np.sum(x, axis=1) ** 2, axis=-1) - n) / (n * (n - 1))
     curve = dict(zip(TIMES, predicted("arcs")["cosine", "two"]["values"], strict=True))
     np.testing.assert_allclose(cosine, [curve[t] for t in (0.0, 0.3, 1.0, 4.0)], atol=2e-3)
+
+
+def test_the_end_of_a_plateau_is_predicted():
+    """Wide arcs collapse first; the page's own run then merges within 2% of the predicted time."""
+    wide = {**ARCS, "centres": [0.0, 2.0], "per_cluster": 16, "width": 0.5, "seed": 11}
+    case = spec({"name": "SA", "beta": 5.0}, wide, dt=0.05, t1=300.0)
+    times = np.arange(0.0, 300.0, 0.25).tolist()
+    curves = ask({"curves": {"do": "curves", "spec": case, "times": times}})["curves"]
+    counts = next(c["values"] for c in curves if c["label"].startswith("two until"))
+    end = times[counts.index(1)]
+    steps = {side: round(side * end / 0.05) for side in (0.98, 1.02)}
+    runs = ask({side: {"do": "run", "spec": case, "steps": count} for side, count in steps.items()})
+    order = [np.linalg.norm(np.reshape(runs[s]["points"], (-1, 2)).mean(0)) for s in steps]
+    assert order[0] < 0.99
+    assert order[1] > 0.999
 
 
 def test_noise_prediction_is_below_one_and_above_zero():

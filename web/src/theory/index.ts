@@ -7,6 +7,7 @@ import type { Spec } from "../spec/types.ts";
 import { CLUSTER_ANGLE } from "../observe/clusters.ts";
 import { renyiCentres } from "./centres.ts";
 import { twoClusterAngle, twoClusterLifetime } from "./clusters.ts";
+import { twoPoints } from "./collapse.ts";
 import { equilibriumOrder } from "./equilibrium.ts";
 import { type Attraction, equiangular } from "./equiangular.ts";
 import { criticalTemperature, dominantMode, uniformEnergy } from "./uniform.ts";
@@ -51,8 +52,9 @@ function clockNote(spec: Spec): string {
 }
 
 function equiangularCurve(spec: Spec): TheoryCurve[] {
-  if (!isPlain(spec) || hasNoise(spec)) return [];
   const { tokens } = spec;
+  const grouped = tokens.law === "arcs" || tokens.law === "mixture";
+  if (grouped || !isPlain(spec) || hasNoise(spec)) return [];
   const exact = tokens.law === "equiangular" || tokenCount(spec) === 2;
   const start = tokens.law === "equiangular" ? tokens.correlation : exact ? pairCosine(spec) : 0;
   if (Math.abs(start) >= 1 - 1e-12) return [];
@@ -82,14 +84,15 @@ function twoClusterCurves(spec: Spec): TheoryCurve[] {
   const { tokens } = spec;
   const two = (tokens.law === "arcs" || tokens.law === "mixture") && tokens.centres.length === 2;
   if (!two || !isPlain(spec) || hasNoise(spec)) return [];
-  const angle = groupAngle(spec);
-  if (angle < 1e-6 || angle > Math.PI - 1e-6) return [];
+  const formed = twoPoints(spec);
+  if (formed === null || formed.angle <= CLUSTER_ANGLE || formed.angle > Math.PI - 1e-6) return [];
+  const { time, share: p, angle } = formed;
+  const q = 1 - p;
   const attraction = attractionOf(spec);
-  const phi = twoClusterAngle(attraction, 0.5, 0.5, angle);
-  const life =
-    angle > CLUSTER_ANGLE ? twoClusterLifetime(attraction, 0.5, 0.5, angle, CLUSTER_ANGLE) : 0;
+  const phi = twoClusterAngle(attraction, p, q, angle);
+  const end = time + twoClusterLifetime(attraction, p, q, angle, CLUSTER_ANGLE);
   const n = tokenCount(spec);
-  const note = `Each group taken as one point, ${angle.toFixed(2)} rad apart.${clockNote(spec)}`;
+  const note = `From t = ${time.toPrecision(2)} on each group is taken as one point, ${angle.toFixed(2)} rad apart.${clockNote(spec)}`;
   const source = "2312.10794, eq. (6.9), (6.10); 2410.06833";
   return [
     {
@@ -97,28 +100,19 @@ function twoClusterCurves(spec: Spec): TheoryCurve[] {
       label: "two points",
       source,
       note,
-      at: (t) => ((n / 2) * (1 + Math.cos(phi(t))) - 1) / (n - 1),
+      at: (t) => {
+        if (t < time) return null;
+        return (n * (p * p + q * q + 2 * p * q * Math.cos(phi(t - time))) - 1) / (n - 1);
+      },
     },
     {
       quantity: "clusters",
-      label: `two until t = ${life.toPrecision(3)}`,
+      label: `two until t = ${end.toPrecision(3)}`,
       source,
       note: `${note} They count as one from ${CLUSTER_ANGLE} rad on.`,
-      at: (t) => (t < life ? 2 : 1),
+      at: (t) => (t < time ? null : t < end ? 2 : 1),
     },
   ];
-}
-
-/** Angle between the mean directions of the first and the second half of the start. */
-function groupAngle(spec: Spec): number {
-  const { points } = startTokens(spec);
-  const d = dimension(spec);
-  const sums = [new Float64Array(d), new Float64Array(d)];
-  for (let k = 0; k < points.length; k++) sums[k < points.length / 2 ? 0 : 1]![k % d]! += points[k]!;
-  const [a, b] = sums.map((sum) => sum.map((entry) => entry / Math.hypot(...sum)));
-  const difference = Math.hypot(...a!.map((entry, k) => entry - b![k]!));
-  const total = Math.hypot(...a!.map((entry, k) => entry + b![k]!));
-  return 2 * Math.atan2(difference, total);
 }
 
 function modeLine(spec: Spec): TheoryCurve[] {
