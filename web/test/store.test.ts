@@ -116,6 +116,18 @@ test("a run pauses at its end and can go on", () => {
   assert.ok(store.frame.value.time > 0.5);
 });
 
+test("over log t the beginning is not skipped, however fast it plays", () => {
+  const { spec } = findPreset("circle")!;
+  store.setSpec(spec);
+  store.logTime.value = true;
+  store.speed.value = 500;
+  store.playing.value = true;
+  display(60);
+  const { times } = store.track.value;
+  assert.deepEqual(times.slice(0, 10).map((time) => Math.round(time / 0.05)), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  times.slice(11).forEach((time, k) => assert.ok(time <= 1.16 * times[k + 10]!, `${times[k + 10]} to ${time}`));
+});
+
 test("speeds below one skip frames", () => {
   store.speed.value = 0.25;
   store.playing.value = true;

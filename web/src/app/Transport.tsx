@@ -33,8 +33,8 @@ function Remark({ store }: { store: Store }) {
   }
   if (store.playing.value || !ended) return null;
   return (
-    <small class="tf-note" data-testid="remark">
-      end; play goes on
+    <small class="tf-note" data-testid="remark" title="The run has reached its end, t1; play goes on beyond">
+      end of run
     </small>
   );
 }

@@ -8,6 +8,7 @@ import type { Backend, Frame, Measured } from "./contract.ts";
 import { History } from "./history.ts";
 
 const BUDGET = 10; // ms of stepping per displayed frame: the rest of 16 is for measuring and drawing
+const GROWTH = 0.05; // of the number of steps from one frame to the next, on a logarithmic clock
 const SHARE = 0.2; // of the time that measuring may take
 const MANY = 1000; // tokens above which not every frame is measured
 const SELDOM = 4; // and then at most every fourth
@@ -16,7 +17,7 @@ export class Live {
   spec: Spec;
   history = new History();
   position = 0;
-  pace = 0; // steps made in the last displayed frame
+  pace = 0; // steps per displayed frame that this machine manages, of those asked for
   simulator: Simulator;
   wanted: Backend | "auto";
   private owed = 0; // fractions of a step, for speeds below one
@@ -55,19 +56,24 @@ export class Live {
     this.owed = 0;
   }
 
-  /** Go on, asked for `speed` steps. False when the numbers stopped being numbers. */
-  tick(speed: number): boolean {
+  /**
+   * Go on, asked for `speed` steps; with `logarithmic` no frame adds more than a share to the time so far,
+   * so that a chart over log t has its beginning too. False when the numbers stopped being numbers.
+   */
+  tick(speed: number, logarithmic = false): boolean {
     this.goOnFromShown();
     this.owed += speed;
     const asked = Math.floor(this.owed);
     this.owed -= asked;
     if (asked < 1) return true;
     const affordable = this.cost > 0 ? Math.max(1, Math.floor(BUDGET / this.cost)) : 1;
-    this.pace = Math.min(asked, affordable, this.stepsToEnd());
+    this.pace = Math.min(asked, affordable);
+    const gentle = logarithmic ? Math.ceil(GROWTH * (this.simulator.steps + 1)) : Infinity;
+    const steps = Math.min(this.pace, gentle, this.stepsToEnd());
     const began = performance.now();
-    this.simulator.advance(this.pace);
+    this.simulator.advance(steps);
     const frame = this.present();
-    const each = (performance.now() - began) / this.pace;
+    const each = (performance.now() - began) / steps;
     this.cost = this.cost === 0 ? each : 0.8 * this.cost + 0.2 * each;
     return this.record(frame, this.dueForMeasuring());
   }

@@ -52,6 +52,7 @@ export function createStore(options: Options): Store {
   const exact = signal<Exact | null>(null);
   const sweep = signal<SweepReplay | null>(null);
   const selected = signal<number | null>(null);
+  const logTime = signal(false);
   const { theme, dark, dispose: forgetTheme } = makeTheme();
 
   const engine: Engine = { live: new Live(first.spec, "auto"), playback: null };
@@ -88,7 +89,7 @@ export function createStore(options: Options): Store {
     const { live, playback } = engine;
     if (playback !== null) {
       if (!playback.tick(speed.peek())) playing.value = false;
-    } else if (!live.tick(speed.peek())) {
+    } else if (!live.tick(speed.peek(), logTime.peek())) {
       fail(BROKEN);
     } else if (live.atEnd()) {
       playing.value = false;
@@ -150,7 +151,7 @@ export function createStore(options: Options): Store {
     stepsShown: computed(() => shown.value.steps),
     selected,
     colouring: signal<Colouring>("cluster"),
-    logTime: signal(false),
+    logTime,
     labels: computed(() => (source.value.kind === "replay" ? source.value.replay.labels : null)),
     exact,
     exactFrame: computed(() => {

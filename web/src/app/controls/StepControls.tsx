@@ -6,9 +6,13 @@ import type { Store } from "../contract.ts";
 import { ChoiceField, NumberField } from "../fields.tsx";
 import { edit } from "./edit.ts";
 
+// Below, nothing moves while one watches; where the model itself is faster, a tenth of its longest step.
+const SHORTEST = 1e-4;
+
 export function StepControls({ store }: { store: Store }) {
   const spec = store.spec.value;
   const flow = spec.solve.method === "fixed";
+  const most = largestStep(spec);
   return (
     <>
       <ChoiceField
@@ -27,8 +31,8 @@ export function StepControls({ store }: { store: Store }) {
         test="dt"
         help={flow ? "Smaller is more accurate and slower; this model bounds it." : "Weight of attention in one layer."}
         value={stepOf(spec)}
-        min={flow ? LIMITS.dt.min : LIMITS.step.min}
-        max={flow ? largestStep(spec) : LIMITS.step.max}
+        min={flow ? Math.min(SHORTEST, most / 10) : SHORTEST}
+        max={flow ? most : LIMITS.step.max}
         change={(length) => edit(store, (now) => withStep(now, length), "step")}
       />
       <NumberField
