@@ -15,6 +15,8 @@ from tokenflock.web.limits import Limits
 from tokenflock.web.messages import parse
 from tokenflock.web.pool import Pool, WorkerDied
 
+# One process of the test run starts this server, not each.
+pytestmark = pytest.mark.xdist_group("exact-runs")
 PARTS_OF_A_SECOND = 1.0
 
 

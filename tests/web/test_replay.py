@@ -234,6 +234,7 @@ def test_a_setting_beside_time_is_a_sweep(tmp_path):
     assert replay["spec"] is None
 
 
+@pytest.mark.filterwarnings("ignore:The data type")
 def test_settings_come_before_time_and_samples_are_averaged(tmp_path):
     values = RNG.normal(size=(2, 3, 5, 4))
     dataset = xr.Dataset(

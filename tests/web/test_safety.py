@@ -19,6 +19,8 @@ from tokenflock.web.limits import Limits
 from tokenflock.web.messages import parse
 from tokenflock.web.page import Page
 
+# One process of the test run starts this server, not each.
+pytestmark = pytest.mark.xdist_group("page-server")
 PAGES = 5
 KNOWN = {"hello", "queued", "compiling", "frames", "done", "cancelled", "error", "pong"}
 

@@ -15,10 +15,13 @@ import tokenflock as flock
 from tokenflock.web.packing import unpack
 from tokenflock.web.serve import DEFAULT_PORT, PortTaken, bind
 
+# One process of the test run starts this server, not each.
+pytestmark = pytest.mark.xdist_group("page-server")
+
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory):
-    """A folder with a run and a sweep, and a secret beside it."""
+    """A folder with a run and a sweep, and the run."""
     root = tmp_path_factory.mktemp("library")
     run = small_run()
     run.save(root / "shelf" / "deeper" / "mine")
