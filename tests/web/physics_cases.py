@@ -108,6 +108,19 @@ FLOWS = {
     for models, tokens in ((_models(d), sphere), (_flat_models(d), plane))
     for name, model in models.items()
 }
+# So many tokens on the circle are summed by Fourier series.
+FLOWS.update(
+    {
+        f"crowd-{name}-2d": spec(model, sphere(2, 150), t1=0.5)
+        for name, model in {
+            "sa": {"name": "SA", "beta": 9.0},
+            "flat": {"name": "SA", "beta": 0.0},
+            "usa": {"name": "USA", "beta": 2.0, "convention": "perspective"},
+            "diagonal": {"name": "SA", "beta": 2.0, "weights": {"V": DIAGONAL[2]}},
+            "peri": {"name": "USA", "beta": 2.0, "normalisation": {"scheme": "peri"}},
+        }.items()
+    }
+)
 LAYERS = {
     f"{name}-layers-{d}d": spec(model, tokens(d), **layers(0.25))
     for d, models, tokens in (

@@ -1,7 +1,7 @@
 // The density of tokens on the circle and its modes.
 import type { Frame } from "../app/contract.ts";
 import { scaledBessel } from "../math/bessel.ts";
-import { circleMoments } from "./energy.ts";
+import { addMoments } from "../math/circle.ts";
 
 /** Width in radians of the von Mises kernel that smooths the tokens: concentration 1/width^2. */
 export const DENSITY_BANDWIDTH = 0.15;
@@ -18,7 +18,9 @@ export interface CircleDensity {
 export function circleDensity(frame: Frame, bins: number): CircleDensity {
   const concentration = DENSITY_BANDWIDTH ** -2;
   const kernel = scaledBessel(Math.ceil(9 / DENSITY_BANDWIDTH), concentration);
-  const { real, imaginary } = circleMoments(frame.points, kernel.length - 1);
+  const real = new Float64Array(kernel.length);
+  const imaginary = new Float64Array(kernel.length);
+  addMoments(frame.points, real, imaginary);
   const angles = Float64Array.from({ length: bins }, (_, b) => -Math.PI + (2 * Math.PI * b) / bins);
   const density = angles.map((angle) => {
     let value = 0.5;

@@ -1,16 +1,15 @@
 // The interaction energy of tokenflock/observables/energies.py:
 // E = (1/(2 beta)) mean_ij e^{beta <x_i, B x_j>} + (1/2) mean_i v(x_i)   (2312.10794, eq. (3.5); 2601.21366).
 import type { Frame } from "../app/contract.ts";
-import { scaledBessel } from "../math/bessel.ts";
+import { addMoments, kernelSeries } from "../math/circle.ts";
 import { Cloud } from "../physics/attention.ts";
 import { quickExp } from "../physics/exp.ts";
 import type { Model } from "../physics/model.ts";
 import { meanPotential } from "../physics/perceptron.ts";
+import { degreesFor, sphereKernel } from "./harmonics.ts";
 
-// From here on the circle's Fourier series is cheaper than the pairs, with the same digits.
-const FOURIER_FROM = 256;
-// Terms of the series below this share of the first are left out.
-const NEGLIGIBLE = 1e-17;
+// From here on a series in harmonics may be cheaper than the pairs, with the same digits.
+const SERIES_FROM = 256;
 
 /** The energy of a frame, or null where the model has none: hardmax has no kernel, and R^d no bound. */
 export function energyOf(model: Model, frame: Frame): number | null {
@@ -24,9 +23,13 @@ export function energyOf(model: Model, frame: Frame): number | null {
 
 /** mean_ij e^{beta (s_ij - 1)}. */
 export function meanKernel(model: Model, points: Float64Array): number {
-  const own = model.weights.B === null;
-  if (own && model.d === 2 && model.n >= FOURIER_FROM) return circleKernel(model.beta, points);
-  return own ? pairKernel(model, points) : rowKernel(model, points);
+  const { n, d, beta, weights } = model;
+  if (weights.B !== null) return rowKernel(model, points);
+  if (n < SERIES_FROM) return pairKernel(model, points);
+  if (d === 2) return circleKernel(beta, points);
+  const degrees = degreesFor(beta);
+  // A harmonic costs a quarter of a pair: L^2/2 of them per token against n/2 pairs.
+  return degrees.length ** 2 < 4 * n ? sphereKernel(points, degrees) : pairKernel(model, points);
 }
 
 /** Half the pairs suffice where s_ij = <x_i, x_j>. */
@@ -60,37 +63,14 @@ function rowKernel(model: Model, points: Float64Array): number {
 
 /** e^{beta cos} = I_0 + 2 sum_k I_k cos(k .): the mean over pairs is a sum of squared moments. O(n sqrt(beta)). */
 function circleKernel(beta: number, points: Float64Array): number {
-  const coefficients = scaledBessel(Math.ceil(20 + 9 * Math.sqrt(beta) + beta / 8), beta);
-  const most = coefficients.findLastIndex((value) => value > NEGLIGIBLE);
-  const moments = circleMoments(points, most);
-  let total = coefficients[0]!;
-  for (let k = 1; k <= most; k++)
-    total += 2 * coefficients[k]! * (moments.real[k]! ** 2 + moments.imaginary[k]! ** 2);
-  return total;
-}
-
-/** Means of e^{i k theta}, k = 0..most, by multiplication instead of sines. */
-export function circleMoments(
-  points: Float64Array,
-  most: number,
-): { real: Float64Array; imaginary: Float64Array } {
-  const n = points.length / 2;
-  const real = new Float64Array(most + 1);
-  const imaginary = new Float64Array(most + 1);
-  for (let i = 0; i < n; i++) {
-    const c = points[2 * i]!;
-    const s = points[2 * i + 1]!;
-    let a = 1;
-    let b = 0;
-    for (let k = 0; k <= most; k++) {
-      real[k]! += a / n;
-      imaginary[k]! += b / n;
-      const turned = a * c - b * s;
-      b = a * s + b * c;
-      a = turned;
-    }
-  }
-  return { real, imaginary };
+  const series = kernelSeries(beta);
+  const real = new Float64Array(series.length);
+  const imaginary = new Float64Array(series.length);
+  addMoments(points, real, imaginary);
+  return series.reduce(
+    (sum, weight, k) => sum + (k === 0 ? 1 : 2) * weight * (real[k]! ** 2 + imaginary[k]! ** 2),
+    0,
+  );
 }
 
 /** mean_ij <x_i, B x_j>, in O(n). */

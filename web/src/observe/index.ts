@@ -1,4 +1,5 @@
-// What is read off a frame of tokens. At n = 1,000 everything together takes a few milliseconds.
+// What is read off a frame of tokens: a few milliseconds at n = 1,000, tens at n = 4,096 (most of it the energy,
+// O(n^2) on the sphere at large beta), so callers that show many frames a second measure some of them.
 import type { Frame, Measured } from "../app/contract.ts";
 import { modelOf } from "../physics/model.ts";
 import { dimension, type SpaceName, spaceOf } from "../spec/size.ts";
@@ -11,22 +12,10 @@ export { CLUSTER_ANGLE } from "./clusters.ts";
 export { circleDensity, DENSITY_BANDWIDTH } from "./density.ts";
 export { attentionMatrix, attentionRow, cosineHistogram } from "./pairs.ts";
 
-// Beyond this many tokens an energy over all pairs (d = 3, or a matrix B) takes longer than a frame.
-const PAIRS_PER_FRAME = 1024;
-
-/**
- * Energy, clusters, order and mean cosine. `withEnergy: false` leaves the energy out (null): callers that
- * measure every frame skip it now and then where `energyIsSlow` says so.
- */
-export function measure(spec: Spec, frame: Frame, withEnergy = true): Measured {
-  const energy = withEnergy ? energyOf(modelOf(spec), frame) : null;
+/** Energy, clusters, order and mean cosine. */
+export function measure(spec: Spec, frame: Frame): Measured {
+  const energy = energyOf(modelOf(spec), frame);
   return { ...measureReplay(spaceOf(spec), dimension(spec), frame), energy };
-}
-
-/** Whether the energy of this spec costs more than a displayed frame: O(n^2) on the sphere, or with B. */
-export function energyIsSlow(spec: Spec): boolean {
-  const { n, d, weights } = modelOf(spec);
-  return n > PAIRS_PER_FRAME && (d === 3 || weights.B !== null);
 }
 
 /** The same without a model: no energy. */

@@ -2,7 +2,8 @@
 import type { Backend, Frame } from "../app/contract.ts";
 import { tokenCount } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
-import { AttentionSums } from "./attention.ts";
+import { AttentionSums, type PairSums } from "./attention.ts";
+import { CircleSums, suitsCircle } from "./circle.ts";
 import { FlowSimulator, type SumsSource } from "./flow.ts";
 import { type Model, modelOf } from "./model.ts";
 import type { Increments } from "./noise.ts";
@@ -54,25 +55,31 @@ export function makeSimulator(
 }
 
 const javaScript: SumsSource = {
-  make: (model) => new AttentionSums(model),
+  make: inJavaScript,
   close: () => undefined,
 };
+
+function inJavaScript(model: Model): PairSums {
+  return suitsCircle(model) ? new CircleSums(model) : new AttentionSums(model);
+}
 
 function onGpu(compute: Compute): SumsSource {
   const make = (model: Model) => {
     const fit = runsOnGpu(model) && !compute.lost;
     try {
-      return fit ? new GpuSums(model, compute) : new AttentionSums(model);
+      return fit ? new GpuSums(model, compute) : inJavaScript(model);
     } catch {
       // A driver that cannot compile the shader leaves the page with JavaScript, not without tokens.
-      return new AttentionSums(model);
+      return inJavaScript(model);
     }
   };
   return { make, close: () => compute.close() };
 }
 
+/** Few tokens, and series on the circle, are faster without a readback. */
 function mayPay(spec: Spec, backend: Backend | "auto"): boolean {
-  return backend === "webgl2" || tokenCount(spec) >= FEWEST_ON_GPU;
+  const many = tokenCount(spec) >= FEWEST_ON_GPU && !suitsCircle(modelOf(spec));
+  return backend === "webgl2" || many;
 }
 
 /**
