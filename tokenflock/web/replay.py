@@ -129,7 +129,7 @@ def _series(run: Trajectory, times: np.ndarray, frames: np.ndarray) -> list[dict
         return []
     kept = np.isin(saved, times)
     for name in run.arrays:
-        own = [axis for axis in run.axes[name] if axis not in ("beta", "sample")]
+        own = [axis for axis in run.axes[name] if not axis.startswith(("beta", "sample"))]
         if own not in (["time"], ["layer"]) or not _is_numeric(run.arrays[name]):
             continue
         values = np.asarray(_first(run, name), float)
