@@ -108,17 +108,20 @@ FLOWS = {
     for models, tokens in ((_models(d), sphere), (_flat_models(d), plane))
     for name, model in models.items()
 }
-# So many tokens on the circle are summed by Fourier series.
+# So many tokens are summed by series in harmonics.
 FLOWS.update(
     {
-        f"crowd-{name}-2d": spec(model, sphere(2, 150), t1=0.5)
-        for name, model in {
-            "sa": {"name": "SA", "beta": 9.0},
-            "flat": {"name": "SA", "beta": 0.0},
-            "usa": {"name": "USA", "beta": 2.0, "convention": "perspective"},
-            "diagonal": {"name": "SA", "beta": 2.0, "weights": {"V": DIAGONAL[2]}},
-            "peri": {"name": "USA", "beta": 2.0, "normalisation": {"scheme": "peri"}},
-        }.items()
+        f"crowd-{name}-{d}d": spec(model, sphere(d, 150 if d == 2 else 700), t1=0.5)
+        for d, name, model in (
+            (2, "sa", {"name": "SA", "beta": 9.0}),
+            (2, "flat", {"name": "SA", "beta": 0.0}),
+            (2, "usa", {"name": "USA", "beta": 2.0, "convention": "perspective"}),
+            (2, "diagonal", {"name": "SA", "beta": 2.0, "weights": {"V": DIAGONAL[2]}}),
+            (2, "peri", {"name": "USA", "beta": 2.0, "normalisation": {"scheme": "peri"}}),
+            (3, "sa", {"name": "SA", "beta": 4.0}),
+            (3, "usa", {"name": "USA", "beta": 0.01, "convention": "metastability"}),
+            (3, "diagonal", {"name": "SA", "beta": 2.0, "weights": {"V": DIAGONAL[3]}}),
+        )
     }
 )
 LAYERS = {

@@ -2,11 +2,11 @@
 // E = (1/(2 beta)) mean_ij e^{beta <x_i, B x_j>} + (1/2) mean_i v(x_i)   (2312.10794, eq. (3.5); 2601.21366).
 import type { Frame } from "../app/contract.ts";
 import { addMoments, kernelSeries } from "../math/circle.ts";
+import { degreesFor, Harmonics } from "../math/harmonics.ts";
 import { Cloud } from "../physics/attention.ts";
 import { quickExp } from "../physics/exp.ts";
 import type { Model } from "../physics/model.ts";
 import { meanPotential } from "../physics/perceptron.ts";
-import { degreesFor, sphereKernel } from "./harmonics.ts";
 
 // From here on a series in harmonics may be cheaper than the pairs, with the same digits.
 const SERIES_FROM = 256;
@@ -71,6 +71,21 @@ function circleKernel(beta: number, points: Float64Array): number {
     (sum, weight, k) => sum + (k === 0 ? 1 : 2) * weight * (real[k]! ** 2 + imaginary[k]! ** 2),
     0,
   );
+}
+
+/** mean_ij P_l(<x_i,x_j>) = 4 pi/(2l+1) sum_m |mean Y_lm|^2, weighed by (2l+1) i_l. O(n L^2/2). */
+function sphereKernel(points: Float64Array, degrees: Float64Array): number {
+  const size = degrees.length;
+  const real = new Float64Array(size * size);
+  const imaginary = new Float64Array(size * size);
+  new Harmonics(size - 1).addMoments(points, real, imaginary);
+  let total = 0;
+  for (let m = 0; m < size; m++)
+    for (let l = m; l < size; l++) {
+      const power = real[m * size + l]! ** 2 + imaginary[m * size + l]! ** 2;
+      total += (m === 0 ? 1 : 2) * degrees[l]! * power; // m and -m
+    }
+  return 4 * Math.PI * total;
 }
 
 /** mean_ij <x_i, B x_j>, in O(n). */

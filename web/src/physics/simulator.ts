@@ -7,6 +7,7 @@ import { CircleSums, suitsCircle } from "./circle.ts";
 import { FlowSimulator, type SumsSource } from "./flow.ts";
 import { type Model, modelOf } from "./model.ts";
 import type { Increments } from "./noise.ts";
+import { harmonicsPerToken, SphereSums, suitsSphere } from "./sphere.ts";
 import { startTokens } from "./start.ts";
 import { Compute } from "./webgl/context.ts";
 import { GpuSums, runsOnGpu } from "./webgl/sums.ts";
@@ -35,8 +36,9 @@ export interface Simulator {
 // Below this a readback costs more than the sums themselves on any machine.
 const FEWEST_ON_GPU = 384;
 const TRIAL_TOKENS = 1024;
-// One pair in JavaScript, measured at 6 to 10 ns; both orders of a symmetric pair count as one.
-const SECONDS_PER_PAIR = 7e-9;
+// Measured on a server core: 11 ns for a pair, 3 ns for a harmonic.
+const SECONDS_PER_PAIR = 11e-9;
+const SECONDS_PER_HARMONIC = 3e-9;
 
 /** "auto" takes WebGL2 where a trial on this machine shows that it pays. */
 export function makeSimulator(
@@ -60,7 +62,8 @@ const javaScript: SumsSource = {
 };
 
 function inJavaScript(model: Model): PairSums {
-  return suitsCircle(model) ? new CircleSums(model) : new AttentionSums(model);
+  if (suitsCircle(model)) return new CircleSums(model);
+  return suitsSphere(model) ? new SphereSums(model) : new AttentionSums(model);
 }
 
 function onGpu(compute: Compute): SumsSource {
@@ -98,6 +101,12 @@ function pays(spec: Spec, source: SumsSource): boolean {
   sums.evaluate(points, points, true, out);
   const seconds = (performance.now() - before) / 1000;
   sums.dispose();
-  const symmetric = !model.causal && model.weights.B === null && model.kind !== "hardmax";
-  return seconds < SECONDS_PER_PAIR * (symmetric ? 1 : 2) * model.n ** 2;
+  return seconds < secondsInJavaScript(model);
+}
+
+function secondsInJavaScript(model: Model): number {
+  const { n, causal, weights, kind } = model;
+  if (suitsSphere(model)) return SECONDS_PER_HARMONIC * n * harmonicsPerToken(model);
+  const symmetric = !causal && weights.B === null && kind !== "hardmax";
+  return SECONDS_PER_PAIR * (symmetric ? 0.5 : 1) * n ** 2;
 }
