@@ -41,7 +41,15 @@ export const LIMITS = {
 /** Sentences about what is wrong; none means that the page and the engine accept the spec. */
 export function validate(spec: unknown): string[] {
   const wrong = checkSpec(spec, LIMITS);
-  return wrong.length > 0 ? wrong : checkStep(spec as Spec);
+  return wrong.length > 0 ? wrong : [...checkStep(spec as Spec), ...checkEnd(spec as Spec)];
+}
+
+function checkEnd(spec: Spec): string[] {
+  const most = longestTime(spec);
+  if (spec.solve.t1 <= most) return [];
+  return [
+    `solve.t1 is ${spec.solve.t1}, but the scores of RescaledSA grow like e^(2 |V| t); use at most ${most.toPrecision(3)}`,
+  ];
 }
 
 function checkStep(spec: Spec): string[] {
@@ -63,6 +71,15 @@ export function largestStep(spec: Spec): number {
   return Math.min(LIMITS.dt.max, 1 / fastestRate(spec));
 }
 
+// The engine refuses e^{2 lambda t} beyond e^600; |V| bounds lambda.
+const LARGEST_EXPONENT = 599;
+
+/** When a run must end at the latest. */
+export function longestTime(spec: Spec): number {
+  if (spec.model.name !== "RescaledSA") return LIMITS.t1.max;
+  return Math.min(LIMITS.t1.max, LARGEST_EXPONENT / (2 * Math.max(valueSize(spec), 1e-4)));
+}
+
 /** A step with some accuracy to spare. */
 export function defaultStep(spec: Spec): number {
   return roundedDown(Math.min(LIMITS.dt.default, largestStep(spec) / 2));
@@ -79,11 +96,17 @@ export function roundedDown(value: number): number {
  * chooses between clusters softmax turns at up to beta/2 |V|; a perceptron adds the size of its weights.
  */
 function fastestRate(spec: Spec): number {
-  const { V, B } = drawWeights(spec);
-  const size = typeof V === "number" ? Math.abs(V) : norm(V);
+  const { B } = drawWeights(spec);
+  const size = valueSize(spec);
   const { name, beta, plus } = spec.model;
   const softmax = name === "USA" || name === "HardmaxFlow" ? 0 : (beta ?? 1) / 2;
   const turning = softmax * (B === null ? 1 : norm(B));
   const perceptron = plus === undefined ? 0 : plus.scale * Math.sqrt(plus.width);
   return Math.max(size * speedOf(spec) * (1 + turning) + perceptron, 1e-3);
+}
+
+/** |V|. */
+function valueSize(spec: Spec): number {
+  const { V } = drawWeights(spec);
+  return typeof V === "number" ? Math.abs(V) : norm(V);
 }

@@ -1,5 +1,5 @@
 // Pure functions that change one setting of a spec and keep it one that the page and the engine accept.
-import { defaultStep, largestStep, LIMITS, type Limit, roundedDown } from "./bounds.ts";
+import { defaultStep, largestStep, LIMITS, type Limit, longestTime, roundedDown } from "./bounds.ts";
 import { dimension, spaceOf, stepOf, tokenCount } from "./size.ts";
 import type {
   LawSpec,
@@ -162,16 +162,18 @@ function completed({ scheme, tau, alpha }: NormalisationSpec): NormalisationSpec
   return scheme === "ngpt" ? { scheme, alpha: alpha ?? LIMITS.alpha.default } : { scheme };
 }
 
-/** Steps short enough for the model, and an end that is a whole number of layers. */
+/** Steps short enough for the model, and an end that it can reach, after a whole number of layers. */
 function settled(given: Spec): Spec {
   const spec = slowEnough(given);
   const { solve } = spec;
   if (solve.method === "fixed") {
     const most = largestStep(spec);
     const dt = solve.dt > most ? roundedDown(most) : solve.dt;
-    return { ...spec, solve: { ...solve, dt, t1: Math.min(solve.t1, MOST_STEPS * dt) } };
+    const t1 = Math.min(solve.t1, MOST_STEPS * dt, longestTime(spec));
+    return { ...spec, solve: { ...solve, dt, t1 } };
   }
-  const layers = Math.max(1, Math.round(solve.t1 / stepOf(spec)));
+  const end = Math.min(solve.t1, MOST_STEPS * solve.step, longestTime(spec));
+  const layers = Math.max(1, Math.floor(end / stepOf(spec) + 1e-9));
   return { ...spec, solve: { ...solve, t1: layers * solve.step } };
 }
 
