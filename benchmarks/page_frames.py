@@ -34,6 +34,20 @@ FLAGS = [
     "--no-first-run",
     "--window-size=1280,800",
 ]
+# Stands before the page: how long its scripts take for a frame, and how much of that is waiting for what
+# the GPU computed. A machine with faster graphics saves the waiting and keeps the rest.
+CLOCK = """
+const clock = (window.frameClock = { script: 0, waiting: 0 });
+const timed = (name, work) => { const began = performance.now(); try { return work(); } finally {
+  clock[name] += performance.now() - began; } };
+const paint = window.requestAnimationFrame.bind(window);
+window.requestAnimationFrame = (call) => paint((now) => timed("script", () => call(now)));
+const { prototype } = WebGL2RenderingContext;
+for (const name of ["readPixels", "getBufferSubData", "finish", "clientWaitSync"]) {
+  const wait = prototype[name];
+  prototype[name] = function (...given) { return timed("waiting", () => wait.apply(this, given)); };
+}
+"""
 # Counts the repaints of the page itself, for SECONDS after a second to settle in. A frame is late when
 # it took more than one and a half of 1/60 s.
 PROBE = """
@@ -61,12 +75,16 @@ for (const backend of ["webgl2", "js"]) for (const n of SIZES) {
   store.speed.value = 1;
   store.playing.value = true;
   await intervals(1);
+  const before = { ...frameClock };
   const found = await intervals(SECONDS);
+  const waiting = (frameClock.waiting - before.waiting) / found.length;
+  const script = (frameClock.script - before.script) / found.length - waiting;
   found.sort((a, b) => a - b);
   rows.push({
     n, asked: backend, backend: store.backend.value,
     frames_per_second: 1000 * found.length / found.reduce((a, b) => a + b, 0),
     median_ms: found[Math.floor(found.length / 2)], p95_ms: found[Math.floor(0.95 * found.length)],
+    script_ms: script, waiting_ms: waiting,
     late: found.filter((ms) => ms > 25).length / found.length,
   });
 }
@@ -107,9 +125,10 @@ def handler(page, answers):
 def count_frames(page, browser, graphics, free):
     """What the browser counts on the page."""
     answers = queue.Queue()
-    html = page.read_text(encoding="utf-8").replace(
-        "</body>", f'<script type="module">{PROBE % json.dumps(SIZES)}</script></body>'
-    )
+    html = page.read_text(encoding="utf-8")
+    html = html.replace("<head>", f"<head><script>{CLOCK}</script>", 1)
+    probe = f'<script type="module">{PROBE % json.dumps(SIZES)}</script>'
+    html = html.replace("</body>", f"{probe}</body>")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler(html.encode(), answers))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     flags = [*FLAGS, f"--use-angle={graphics}"]

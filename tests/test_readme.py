@@ -40,7 +40,7 @@ def test_console_examples_run(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     commands = [line[2:] for block in blocks("README.md", "console") for line in block.splitlines()]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for command in commands:
         words = shlex.split(command)
         assert words[0] == "tokenflock"
@@ -48,6 +48,7 @@ def test_console_examples_run(tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
     assert (tmp_path / "runs" / "circle" / "figure.png").exists()
     assert (tmp_path / "kuramoto.svg").exists()
+    assert (tmp_path / "site" / "index.html").exists()
 
 
 def test_links_point_at_files():
@@ -59,6 +60,7 @@ def test_links_point_at_files():
         "docs/reductions.md",
         "docs/many_devices.md",
         "docs/trace.md",
+        "docs/play.md",
     ):
         for target in re.findall(r"\]\(([\w./-]+)\)", (ROOT / name).read_text()):
             assert (ROOT / name).parent.joinpath(target).exists(), target
