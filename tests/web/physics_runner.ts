@@ -1,7 +1,6 @@
 // Answers the requests of tests/web/test_physics*.py: JSON on standard input, JSON on standard output.
 import { readFileSync } from "node:fs";
 import type { Frame } from "../../web/src/app/contract.ts";
-import { scaledBessel } from "../../web/src/math/bessel.ts";
 import {
   attentionMatrix,
   attentionRow,
@@ -10,14 +9,13 @@ import {
   measure,
   measureReplay,
 } from "../../web/src/observe/index.ts";
+import { PRESETS } from "../../web/src/presets/index.ts";
 import { quickExp } from "../../web/src/physics/exp.ts";
-import { AttentionSums } from "../../web/src/physics/attention.ts";
 import { modelOf } from "../../web/src/physics/model.ts";
 import { normal } from "../../web/src/physics/random/normal.ts";
 import { foldIn, keyOf, split, uniform } from "../../web/src/physics/random/threefry.ts";
 import { makeSimulator, type Simulator } from "../../web/src/physics/simulator.ts";
 import { startTokens } from "../../web/src/physics/start.ts";
-import { Field } from "../../web/src/physics/velocity.ts";
 import * as edit from "../../web/src/spec/edit.ts";
 import { validate } from "../../web/src/spec/bounds.ts";
 import { toToml } from "../../web/src/spec/toml.ts";
@@ -45,12 +43,6 @@ const ANSWERS: Record<string, (request: Request) => unknown> = {
     const { weights, perceptron } = modelOf(spec);
     return { ...weights, perceptron };
   },
-  velocity: ({ spec, time, points, radii }) => {
-    const model = modelOf(spec);
-    const out = { points: new Float64Array(points.length), radii: radii && new Float64Array(model.n) };
-    new Field(model, new AttentionSums(model)).velocity(time, Float64Array.from(points), radii && Float64Array.from(radii), out);
-    return out;
-  },
   run: ({ spec, steps, increments }) => {
     const given = increments && ((_: number, out: Float64Array) => out.set(increments));
     const simulator = makeSimulator(spec, "js", given);
@@ -76,9 +68,9 @@ const ANSWERS: Record<string, (request: Request) => unknown> = {
   clusters: ({ space, d, points }) => measureReplay(space, d, frameOf(points, 0)),
   density: ({ points, bins }) => circleDensity(frameOf(points, 0), bins),
   toml: ({ spec }) => toToml(spec),
+  presets: () => PRESETS.map(({ id, spec }) => ({ id, spec })),
   validate: ({ value }) => validate(value),
   edit: ({ spec, changes }) => edited(spec, changes),
-  bessel: ({ most, x, spherical }) => scaledBessel(most, x, spherical),
   equiangular: ({ attraction, n, start, times }) => times.map(equiangular(attraction, n, start)),
   clusterAngle: ({ attraction, p, q, start, times }) =>
     times.map(twoClusterAngle(attraction, p, q, start)),

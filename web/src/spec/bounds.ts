@@ -47,18 +47,17 @@ export function validate(spec: unknown): string[] {
 function checkEnd(spec: Spec): string[] {
   const most = longestTime(spec);
   if (spec.solve.t1 <= most) return [];
-  return [
-    `solve.t1 is ${spec.solve.t1}, but the scores of RescaledSA grow like e^(2 |V| t); use at most ${most.toPrecision(3)}`,
-  ];
+  const reason = "the scores of RescaledSA grow like e^(2 |V| t)";
+  return [`solve.t1 is ${spec.solve.t1}, but ${reason}; use at most ${most.toPrecision(3)}`];
 }
 
 function checkStep(spec: Spec): string[] {
   if (spec.solve.method !== "fixed") return [];
   const most = largestStep(spec);
   if (spec.solve.dt <= most * (1 + 1e-9)) return [];
-  return [
-    `solve.dt is ${spec.solve.dt}, but this model moves at rates up to ${(1 / most).toPrecision(3)}; use at most ${most.toPrecision(3)}`,
-  ];
+  const rate = (1 / most).toPrecision(3);
+  const advice = `use at most ${most.toPrecision(3)}`;
+  return [`solve.dt is ${spec.solve.dt}, but this model moves at rates up to ${rate}; ${advice}`];
 }
 
 /**

@@ -1,5 +1,6 @@
-// Two point clusters of masses p and q at an angle phi (tokenflock/theory/clusters.py): y = log tan(phi/2) obeys
-// y' = -R with R = q/(pE + q) + p/(qE + p), E = e^{beta(1 - cos phi)}, for SA, and R = (p + q) e^{beta cos phi} for USA.
+// Two point clusters of masses p and q at an angle phi (tokenflock/theory/clusters.py): y = log tan(phi/2)
+// obeys y' = -R, with R = q/(pE + q) + p/(qE + p), E = e^{beta(1 - cos phi)}, for SA, and
+// R = (p + q) e^{beta cos phi} for USA.
 import type { Attraction } from "./equiangular.ts";
 import { descend, duration } from "./flow.ts";
 

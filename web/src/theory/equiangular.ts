@@ -1,5 +1,6 @@
 // Tokens with one common inner product gamma (tokenflock/theory/equiangular.py; 2312.10794, eq. (6.9), (6.10)):
-// in w = (1 - gamma)/((n-1) gamma + 1), d log w/dt = -2n/(e^{beta(1-gamma)} + n - 1) for SA, -2 e^{beta gamma} for USA.
+// with w = (1 - gamma)/((n-1) gamma + 1), d log w/dt = -2n/(e^{beta(1-gamma)} + n - 1) for SA and
+// -2 e^{beta gamma} for USA.
 import { descend } from "./flow.ts";
 
 export interface Attraction {

@@ -1,5 +1,6 @@
-// The stationary order |mean x| of noisy USA for many tokens: density ~ exp((W * density)/T), W = speed e^{beta(<x,y>-1)}/beta
-// (Gibbs form of the gradient flow with noise, 2512.01868; at beta = 0 the noisy Kuramoto model, r = A_d(r/T)).
+// The stationary order |mean x| of noisy USA for many tokens: density ~ exp((W * density)/T) with
+// W = speed e^{beta(<x,y>-1)}/beta (Gibbs form of the gradient flow with noise, 2512.01868); at beta = 0 the noisy
+// Kuramoto model, r = A_d(r/T).
 import { NODES, WEIGHTS } from "./flow.ts";
 import { scaledEigenvalues } from "./uniform.ts";
 

@@ -60,7 +60,8 @@ function equiangularCurve(spec: Spec): TheoryCurve[] {
   if (Math.abs(start) >= 1 - 1e-12) return [];
   const gamma = equiangular(attractionOf(spec), tokenCount(spec), start);
   const differs =
-    "What tokens at right angles to each other, as random ones in high dimension, would do; here they start elsewhere.";
+    "What tokens at right angles to each other, as random ones in high dimension, would do; here they start " +
+    "elsewhere.";
   return [
     {
       quantity: "cosine",
@@ -92,7 +93,8 @@ function twoClusterCurves(spec: Spec): TheoryCurve[] {
   const phi = twoClusterAngle(attraction, p, q, angle);
   const end = time + twoClusterLifetime(attraction, p, q, angle, CLUSTER_ANGLE);
   const n = tokenCount(spec);
-  const note = `From t = ${time.toPrecision(2)} on each group is taken as one point, ${angle.toFixed(2)} rad apart.${clockNote(spec)}`;
+  const points = `each group is taken as one point, ${angle.toFixed(2)} rad apart`;
+  const note = `From t = ${time.toPrecision(2)} on ${points}.${clockNote(spec)}`;
   const source = "2312.10794, eq. (6.9), (6.10); 2410.06833";
   return [
     {
@@ -136,12 +138,13 @@ function centresLine(spec: Spec): TheoryCurve[] {
   const distance = RENYI_FACTOR / Math.sqrt(beta ?? 0);
   if (name !== "CausalSA" || !plain || !(distance < Math.PI)) return [];
   const count = renyiCentres(startTokens(spec).points, dimension(spec), distance).length;
+  const far = `farther than 4 beta^-1/2 = ${distance.toFixed(2)} rad from every earlier centre`;
   return [
     {
       quantity: "clusters",
       label: `${count} Rényi centres`,
       source: "2411.04990, section 5",
-      note: `Tokens of this start farther than 4 beta^-1/2 = ${distance.toFixed(2)} rad from every earlier centre: leaders for very long, though not for ever.`,
+      note: `Tokens of this start ${far}: leaders for very long, though not for ever.`,
       at: () => count,
     },
   ];
@@ -157,7 +160,8 @@ function orderLine(spec: Spec): TheoryCurve[] {
   const threshold = `Uniform tokens lose stability below temperature ${critical.toPrecision(3)}.`;
   if (softmax && !above) return [];
   const order = softmax ? 0 : equilibriumOrder(d, beta, speed, temperature);
-  const size = `For many tokens; n = ${tokenCount(spec)} fluctuate by about ${(tokenCount(spec) ** -0.5).toPrecision(1)}.`;
+  const n = tokenCount(spec);
+  const size = `For many tokens; n = ${n} fluctuate by about ${(n ** -0.5).toPrecision(1)}.`;
   return [
     {
       quantity: "order",
