@@ -101,8 +101,8 @@ def test_the_tour_can_be_finished_without_a_mouse(tab, static_page):
     control(tab, "tour").focus()
     tab.keyboard.press("Enter")
     texts = []
-    for _ in range(5):
-        tab.get_by_test_id("tour-card").wait_for()
+    for step in range(1, 6):
+        tab.get_by_test_id("tour-card").get_by_text(f"{step} of 5").wait_for()
         texts.append(tab.get_by_test_id("tour-card").inner_text())
         control(tab, "tour-next").focus()
         tab.keyboard.press("Enter")

@@ -148,6 +148,31 @@ def test_the_share_kept_is_the_share_stated():
     assert 0.88 < kept < 0.94
 
 
+def test_clusters_are_those_of_the_tokens_not_of_their_picture():
+    """Two tight groups in d = 8 that differ in a direction the picture does not show."""
+    states = np.zeros((2, 9, 8))
+    states[0] = on_sphere(9, 8)
+    states[1, :, 0] = 1.0
+    states[1, 4:, 7] = 0.3
+    states[1] += 1e-3 * RNG.normal(size=(9, 8))
+    states[1] /= np.linalg.norm(states[1], axis=-1, keepdims=True)
+    replay = run_replay(made(states))
+    is_a_replay(replay)
+    found = unpack(replay["clusters"])
+    for k, frame in enumerate(states):
+        measure = flock.Measure(flock.Sphere(8), frame)
+        run = flock.solve(
+            flock.SA(1.0),
+            measure,
+            t1=1e-9,
+            dt=1e-9,
+            save=flock.Save(observe=[flock.clusters(angle=0.1)]),
+        )
+        assert len(np.unique(found[k])) == int(run["clusters"][0])
+    np.testing.assert_array_equal(found[1], [0, 0, 0, 0, 1, 1, 1, 1, 1])
+    assert run_replay(made(on_sphere(2, 5, 3)))["clusters"] is None
+
+
 def test_projected_tokens_lie_on_the_sphere_and_repeat():
     states = on_sphere(3, 40, 20)
     shown, _ = project(states, on_sphere=True)
@@ -201,9 +226,10 @@ def sweep_store(path, dataset):
 
 @pytest.mark.slow
 def test_what_ensemble_returns_is_a_sweep(tmp_path):
+    x0 = flock.uniform(flock.Sphere(2), 6, 0, samples=2)
     found = flock.ensemble(
         flock.SA(np.asarray([1.0, 4.0])),
-        flock.uniform(flock.Sphere(2), 6, 0, samples=2),
+        x0,
         1.0,
         every=0.5,
         method=flock.Layers(0.5),
@@ -215,7 +241,7 @@ def test_what_ensemble_returns_is_a_sweep(tmp_path):
     assert replay["columns"] == {"name": "time", "values": [0.0, 0.5, 1.0]}
     tables = {each["name"]: unpack(each["values"]) for each in replay["statistics"]}
     np.testing.assert_allclose(tables["order_parameter"], found["order_parameter"], rtol=1e-6)
-    assert replay["spec"] is None
+    np.testing.assert_allclose(replay["spec"]["tokens"]["points"], x0.points[0], rtol=1e-12)
 
 
 def test_a_setting_beside_time_is_a_sweep(tmp_path):

@@ -27,9 +27,8 @@ from ..reduce import Dense
 from ..space import Sphere
 from .limits import Limits
 from .packing import numbers, pack, plain
+from .projection import CLUSTER_THRESHOLD
 
-# Clusters: connected components at this angle on a sphere, at this distance in R^d.
-CLUSTER_THRESHOLD = 0.1
 # From here the engine may choose a reduction with a stated error bound (1e-10) below the tolerance.
 MOST_DENSE = 1_024
 

@@ -7,6 +7,10 @@ import numpy as np
 SHOWN = 3
 # Axes are found from at most this many tokens, evenly chosen: an eigenproblem of that size is quick.
 MOST_ROWS = 2_000
+# Clusters: connected components at this angle on a sphere, at this distance in R^d.
+CLUSTER_THRESHOLD = 0.1
+# Products of coordinates that may be spent on them, about ten seconds.
+MOST_PRODUCTS = 2e11
 
 
 def project(points: np.ndarray, on_sphere: bool) -> tuple[np.ndarray, str | None]:
@@ -46,6 +50,26 @@ def principal_axes(rows: np.ndarray) -> np.ndarray:
         axes = np.vstack([axes, np.zeros((SHOWN - len(axes), rows.shape[1]))])
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
     return (axes * np.where(largest < 0, -1.0, 1.0)).T
+
+
+def clusters_of(points: np.ndarray, on_sphere: bool) -> np.ndarray | None:
+    """The cluster of every token (frames, n) in its own dimension; None where that takes too long.
+
+    Connected components at CLUSTER_THRESHOLD, an angle on the sphere and a distance in R^d: what is far
+    apart in d dimensions may lie together in a picture.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    frames, n, d = points.shape
+    if frames * n * n * d > MOST_PRODUCTS:
+        return None
+    reach = 2.0 * np.sin(CLUSTER_THRESHOLD / 2) if on_sphere else CLUSTER_THRESHOLD
+    return np.stack([connected_components(_close(frame, reach))[1] for frame in points])
+
+
+def _close(frame: np.ndarray, reach: float) -> np.ndarray:
+    squares = np.sum(frame**2, axis=-1)
+    return squares[:, None] + squares[None, :] - 2.0 * frame @ frame.T <= reach**2
 
 
 def spread(count: int, most: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from ..space import Sphere
 from ..store import read
 from ..trajectory import Trajectory
 from .packing import numbers, pack, plain
-from .projection import project, spread
+from .projection import clusters_of, project, spread
 from .stores import describe, inside, require_inside
 from .sweep import sweep_replay
 
@@ -32,10 +32,10 @@ def read_replay(path: str | Path, roots: list[str] | None = None) -> dict[str, A
     found = describe(folder) if folder.is_dir() else None
     if found is not None and found.kind == "sweep":
         return sweep_replay(folder, found.title)
-    return run_replay(read(folder), folder.name)
+    return run_replay(read(folder), folder.name.removesuffix(".zarr"))
 
 
-def run_replay(run: Trajectory, name: str = "run") -> dict[str, Any]:
+def run_replay(run: Trajectory, name: str | None = None) -> dict[str, Any]:
     """Tokens along a clock, thinned and projected to what a page can draw."""
     trace = run.attributes.get("trace")
     spec = run.attributes.get("spec") or {}
@@ -43,11 +43,15 @@ def run_replay(run: Trajectory, name: str = "run") -> dict[str, Any]:
     frames, rows = spread(len(times), MOST_FRAMES), spread(states.shape[1], MOST_TOKENS)
     notes += _thinned(times, frames, states, rows)
     on_sphere = isinstance(run.blank_measure.space, Sphere)
-    points, projection = project(states[np.ix_(frames, rows)], on_sphere)
+    shown = states[np.ix_(frames, rows)]
+    points, projection = project(shown, on_sphere)
+    clusters = None if projection is None else clusters_of(shown, on_sphere)
+    if projection is not None and clusters is None:
+        notes.append("colours show clusters of the picture, not of the tokens in their own dimension")
     return plain(
         {
             "kind": "run" if trace is None else "trace",
-            "title": spec.get("title") or run.attributes.get("label") or name,
+            "title": spec.get("title") or name or run.attributes.get("label") or "run",
             "says": spec.get("says", ""),
             "clock": "time" if trace is None else "layer",
             "times": times[frames].tolist(),
@@ -55,6 +59,7 @@ def run_replay(run: Trajectory, name: str = "run") -> dict[str, Any]:
             "points": pack(points, "float32"),
             "dimension": states.shape[-1],
             "projection": projection,
+            "clusters": None if clusters is None else pack(clusters, "int32"),
             "series": _series(run, times, frames),
             "labels": _labels(trace, rows, states.shape[1]),
             "spec": spec or None,

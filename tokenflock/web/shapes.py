@@ -60,6 +60,7 @@ class RunReplay(BaseModel):
     points: PackedArray
     dimension: int
     projection: str | None
+    clusters: PackedArray | None
     series: list[Series]
     labels: list[str] | None
     spec: Any

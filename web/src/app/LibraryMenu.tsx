@@ -7,6 +7,8 @@ import { Menu } from "./Menu.tsx";
 import type { Ui } from "./ui.ts";
 import { plural } from "./words.ts";
 
+type Work = (signal: AbortSignal) => Promise<Replay> | Replay;
+
 const KINDS = { run: "run", trace: "trace of a trained model", sweep: "sweep" } as const;
 
 export function LibraryMenu({ store, ui }: { store: Store; ui: Ui }) {
@@ -14,18 +16,18 @@ export function LibraryMenu({ store, ui }: { store: Store; ui: Ui }) {
   useEffect(() => {
     if (open && store.options.mode === "served") void refresh(store);
   }, [open]);
-  const show = (work: () => Promise<Replay> | Replay) => () => {
+  const show = (title: string, work: Work) => () => {
     ui.panel.value = null;
-    void openReplay(store, work);
+    void openReplay(store, title, work);
   };
   const empty = store.library.value.length === 0 && store.options.replays.length === 0;
   return (
     <Menu ui={ui} panel="library" icon="folder" label="Open" title="Open a run, a trace or a sweep that was computed before">
       {store.options.replays.map((replay, k) => (
-        <Entry key={`embedded-${k}`} test={`replay-${k}`} title={replay.title} detail={detailOf(replay)} act={show(() => replay)} />
+        <Entry key={`embedded-${k}`} test={`replay-${k}`} title={replay.title} detail={detailOf(replay)} act={show(replay.title, () => replay)} />
       ))}
       {store.library.value.map(({ id, title, kind, detail }) => (
-        <Entry key={id} test={`library-${id}`} title={title} detail={[KINDS[kind], detail].filter(Boolean).join(" · ")} act={show(() => fetchReplay(id))} />
+        <Entry key={id} test={`library-${id}`} title={title} detail={[KINDS[kind], detail].filter(Boolean).join(" · ")} act={show(title, (signal) => fetchReplay(id, signal))} />
       ))}
       {empty && <p class="tf-note">{emptyNote(store)}</p>}
       <label class="tf-item tf-file">
@@ -37,7 +39,7 @@ export function LibraryMenu({ store, ui }: { store: Store; ui: Ui }) {
           data-testid="open-file"
           onChange={(event) => {
             const file = event.currentTarget.files?.[0];
-            if (file !== undefined) show(() => readReplayFile(file))();
+            if (file !== undefined) show(file.name, () => readReplayFile(file))();
           }}
         />
       </label>
@@ -73,11 +75,18 @@ async function refresh(store: Store): Promise<void> {
   }
 }
 
-async function openReplay(store: Store, work: () => Promise<Replay> | Replay): Promise<void> {
+/** A worker of the server may have to load the engine first, so this says that it is under way. */
+async function openReplay(store: Store, title: string, work: Work): Promise<void> {
+  const stop = new AbortController();
+  store.busy.value = { label: `Opening ${title}`, fraction: null, cancel: () => stop.abort() };
+  const cancelled = new Promise<null>((leave) => stop.signal.addEventListener("abort", () => leave(null)));
   try {
-    store.open(await work());
+    const replay = await Promise.race([work(stop.signal), cancelled]);
+    if (replay !== null) store.open(replay);
   } catch (error) {
-    store.message.value = sentence(error);
+    if (!stop.signal.aborted) store.message.value = sentence(error);
+  } finally {
+    store.busy.value = null;
   }
 }
 

@@ -41,7 +41,7 @@ function Progress({ store }: { store: Store }) {
   return (
     <div class="tf-toast" data-testid="busy">
       <span>{busy.label}</span>
-      <progress max={1} value={busy.fraction} aria-label={busy.label} />
+      <progress max={1} aria-label={busy.label} {...(busy.fraction === null ? {} : { value: busy.fraction })} />
       <button type="button" class="tf-plain" onClick={() => busy.cancel()}>
         Cancel
       </button>

@@ -55,7 +55,7 @@ export type Source = { kind: "live" } | { kind: "replay"; replay: RunReplay };
 
 export interface Busy {
   label: string;
-  fraction: number;
+  fraction: number | null; // null where nobody knows how far it is
   cancel(): void;
 }
 

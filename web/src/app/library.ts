@@ -8,8 +8,8 @@ export async function fetchLibrary(): Promise<LibraryEntry[]> {
   return (await fetchJson("api/library")) as LibraryEntry[];
 }
 
-export async function fetchReplay(id: string): Promise<Replay> {
-  return checkReplay(await fetchJson(`api/library/${encodeURIComponent(id)}`));
+export async function fetchReplay(id: string, signal: AbortSignal): Promise<Replay> {
+  return checkReplay(await fetchJson(`api/library/${encodeURIComponent(id)}`, { signal }));
 }
 
 export async function readReplayFile(file: File): Promise<Replay> {
@@ -23,8 +23,8 @@ export async function readReplayFile(file: File): Promise<Replay> {
   }
 }
 
-async function fetchJson(path: string): Promise<unknown> {
-  const answer = await fetch(new URL(path, document.baseURI)).catch(() => {
+async function fetchJson(path: string, options: RequestInit = {}): Promise<unknown> {
+  const answer = await fetch(new URL(path, document.baseURI), options).catch(() => {
     throw new Error("the server does not answer; is `tokenflock play` still running?");
   });
   const body: unknown = await answer.json().catch(() => null);

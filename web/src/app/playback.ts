@@ -1,7 +1,8 @@
 // A replay on the page: all its frames are there from the beginning, and playing moves along them.
+import { rankClusters } from "../observe/clusters.ts";
 import { measureReplay } from "../observe/index.ts";
 import type { RunReplay } from "../replay/types.ts";
-import { framesOf } from "../replay/unpack.ts";
+import { framesOf, unpack } from "../replay/unpack.ts";
 import type { Frame, Measured, Track } from "./contract.ts";
 
 const WHOLE = 600; // displayed frames (ten seconds) that a run of many times takes
@@ -13,12 +14,14 @@ export class Playback {
   readonly track: Track;
   position = 0;
   private readonly measured: (Measured | null)[];
+  private readonly clusters: Float64Array | null; // of all frames, one after the other
   private owed = 0;
 
   constructor(replay: RunReplay) {
     this.replay = replay;
     this.frames = framesOf(replay.times, replay.points);
     this.measured = this.frames.map(() => null);
+    this.clusters = replay.clusters === null ? null : unpack(replay.clusters);
     this.track = this.readTrack();
   }
 
@@ -40,7 +43,11 @@ export class Playback {
 
   private measure(position: number): Measured {
     const { space, points } = this.replay;
-    return measureReplay(space, points.shape[2] ?? 2, this.frames[position] as Frame);
+    const [, n = 0, d = 2] = points.shape;
+    const seen = measureReplay(space, d, this.frames[position] as Frame);
+    if (this.clusters === null) return seen;
+    const { labels, sizes } = rankClusters(this.clusters.subarray(position * n, (position + 1) * n));
+    return { ...seen, labels, sizes, clusters: sizes.length };
   }
 
   /** The engine's own series where the replay has them; the page's measurement elsewhere. */

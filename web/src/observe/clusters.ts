@@ -152,13 +152,28 @@ class Forest {
 }
 
 function ranked(forest: Forest): Clusters {
-  const labels = new Int32Array(forest.size);
-  const counts = new Int32Array(forest.size);
-  for (let i = 0; i < forest.size; i++) counts[(labels[i] = forest.root(i))]! += 1;
-  const roots: number[] = [];
-  counts.forEach((count, root) => count > 0 && roots.push(root));
-  roots.sort((a, b) => counts[b]! - counts[a]! || a - b);
-  const rank = new Int32Array(forest.size);
-  roots.forEach((root, index) => (rank[root] = index));
-  return { labels: labels.map((root) => rank[root]!), sizes: roots.map((root) => counts[root]!) };
+  return rank(Int32Array.from({ length: forest.size }, (_, i) => forest.root(i)));
+}
+
+/** Clusters that are known already, by any numbers, in the same order. */
+export function rankClusters(ids: ArrayLike<number>): Clusters {
+  const firsts = new Map<number, number>();
+  return rank(
+    Int32Array.from(ids, (id, i) => {
+      if (!firsts.has(id)) firsts.set(id, i);
+      return firsts.get(id)!;
+    }),
+  );
+}
+
+/** Tokens of a cluster name the same one of them. */
+function rank(roots: Int32Array): Clusters {
+  const counts = new Int32Array(roots.length);
+  for (const root of roots) counts[root]! += 1;
+  const found: number[] = [];
+  counts.forEach((count, root) => count > 0 && found.push(root));
+  found.sort((a, b) => counts[b]! - counts[a]! || a - b);
+  const order = new Int32Array(roots.length);
+  found.forEach((root, index) => (order[root] = index));
+  return { labels: roots.map((root) => order[root]!), sizes: found.map((root) => counts[root]!) };
 }

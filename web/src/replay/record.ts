@@ -33,6 +33,7 @@ export function recordReplay({ spec, frames, track, edited }: Recording): RunRep
     points: pack(points, [kept.length, size / d, d], dtype),
     dimension: d,
     projection: null,
+    clusters: null,
     series: seriesOf(track, chosen),
     labels: null,
     spec: edited ? null : spec,

@@ -24,6 +24,7 @@ export interface RunReplay {
   points: PackedArray; // (frames, n, 2 or 3)
   dimension: number; // d of the tokens themselves
   projection: string | null; // how d > 3 became 3, with the share of variance kept
+  clusters: PackedArray | null; // (frames, n): clusters in the tokens' own dimension, where that is not drawn
   series: Series[];
   labels: string[] | null; // the text of every token (a trace)
   spec: unknown | null; // the resolved spec (a run)

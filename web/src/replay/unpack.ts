@@ -71,8 +71,13 @@ function checkRun(run: RunReplay): RunReplay {
   if (run.labels !== null && run.labels !== undefined && run.labels.length !== n) {
     throw new Error(`the replay labels ${run.labels.length} tokens and has ${n}`);
   }
+  const clusters = run.clusters ?? null;
+  if (clusters !== null && String(checkArray(clusters, "clusters")) !== String([frames, n])) {
+    throw new Error("the clusters of a replay must have the shape (times, tokens)");
+  }
   return {
     ...run,
+    clusters,
     title: String(run.title ?? "Replay"),
     says: String(run.says ?? ""),
     clock: run.clock === "layer" ? "layer" : "time",

@@ -1,8 +1,10 @@
 // The scene: three layers (backdrop, tokens, overlay) drawn again when something they show has changed.
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
-import type { Frame, Store } from "../app/contract.ts";
+import { Vector3 } from "three";
+import type { Frame, Source, Store } from "../app/contract.ts";
 import type { CircleDensity } from "../observe/density.ts";
 import { attentionRow, circleDensity } from "../observe/index.ts";
+import { unpack } from "../replay/unpack.ts";
 import { drawBackdrop } from "./backdrop.ts";
 import { ClusterColours } from "./clusterColours.ts";
 import { colourTokens, type Legend } from "./colours.ts";
@@ -23,6 +25,7 @@ export interface SceneSwitches {
   hull: ReadonlySignal<boolean>;
 }
 
+const LOPSIDED = 0.2; // length of the mean of unit vectors that fill one side
 const DENSITY_BINS = 360;
 const DENSITY_PAUSE_MS = 80; // between two estimates when there are many tokens
 const GIVE_UP_CONTEXT_MS = 3_000;
@@ -95,7 +98,7 @@ export class Scene {
       const next = stageOf(store.space.value, store.d.value);
       this.extent = null;
       this.trails.forget();
-      this.view.enter(next);
+      this.view.enter(next, sideOf(store.source.value));
     });
     const picture = effect(() => {
       for (const part of [store.frame, store.measured, store.dark, store.selected, store.colouring]) void part.value;
@@ -327,4 +330,16 @@ export class Scene {
     this.backdrop.remove();
     this.overlay.remove();
   }
+}
+
+/** Tokens projected from many dimensions often fill one side of the sphere: that side is seen. */
+function sideOf(source: Source): Vector3 | null {
+  if (source.kind === "live" || source.replay.projection === null) return null;
+  const [, , d = 3] = source.replay.points.shape;
+  const points = unpack(source.replay.points);
+  const mean = new Vector3();
+  for (let k = 0; k < points.length; k += d) mean.add(new Vector3(points[k], points[k + 1], points[k + 2]));
+  const spread = mean.length() / (points.length / d);
+  // A little to the side, so that the pole of the graticule is not in the middle.
+  return spread > LOPSIDED ? mean.normalize().add(new Vector3(0, 0, 0.3)) : null;
 }

@@ -27,6 +27,7 @@ export class Viewpoint {
   width = 1;
   height = 1;
   private controls: OrbitControls | null = null;
+  private side: Vector3 | null = null;
   private readonly matrix = new Matrix4();
   private readonly element: HTMLElement;
   private readonly changed: () => void;
@@ -36,12 +37,14 @@ export class Viewpoint {
     this.changed = changed;
   }
 
-  /** Orbiting a solid, or sliding over the plane; the circle only zooms. */
-  enter(stage: Stage): void {
+  /** Orbiting a solid, or sliding over the plane; the circle only zooms. A sphere may be seen from a side of choice. */
+  enter(stage: Stage, side: Vector3 | null = null): void {
     this.stage = stage;
+    this.side = side;
     this.controls?.dispose();
     this.camera.up.set(0, isFlat(stage) ? 1 : 0, isFlat(stage) ? 0 : 1);
-    this.camera.position.set(...HOME[stage]).setLength(DISTANCE);
+    const home = stage === "sphere" && side !== null ? side : new Vector3(...HOME[stage]);
+    this.camera.position.copy(home).setLength(DISTANCE);
     // The controls read `up` once, when they are made.
     const controls = new OrbitControls(this.camera, this.element);
     controls.enableRotate = !isFlat(stage);
@@ -138,7 +141,7 @@ export class Viewpoint {
   }
 
   reset(): void {
-    this.enter(this.stage);
+    this.enter(this.stage, this.side);
   }
 
   dispose(): void {
