@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..integrate.outcome import succeeded
+from ..plain import plain
 from ..store import STORE, read, remove_segments, write
 from ..trajectory import Trajectory
 from .folder import check_folder, claim, sweep
@@ -80,7 +80,7 @@ def summary(job_id: str, run: Trajectory, folder: Path, seconds: float) -> dict[
         "seconds": round(seconds, 3),
         "ok": succeeded(run.outcome),
     }
-    return _strict(content)
+    return plain(content)
 
 
 def _last(run: Trajectory, name: str) -> Any:
@@ -91,12 +91,3 @@ def _last(run: Trajectory, name: str) -> Any:
         # The number a reader of the store finds, to the last bit.
         return np.asarray(run.arrays[name])[-1].tolist()
     return np.asarray(run.arrays[f"final_{name}"]).tolist()
-
-
-def _strict(value: Any) -> Any:
-    """Numbers that strict JSON can hold: NaN and infinity become null."""
-    if isinstance(value, dict):
-        return {name: _strict(entry) for name, entry in value.items()}
-    if isinstance(value, list):
-        return [_strict(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..plain import plain
 from ..plot.style import FAINT, INK, PALETTE, styled
 from ..trajectory import Trajectory
 from .page import folded, heading, listing, page, paragraph, picture, table, to_png, write_files
 from .pictures_series import WIDTH
-from .reading import changes, depth, drawn, facts, labels, lengths, mean, number, plain, texts
+from .reading import changes, depth, drawn, facts, labels, lengths, mean, number, texts
 from .report import verdict_box, warning_box
 from .verdict import LAYER_SERIES, STATE_SERIES, verdict
 

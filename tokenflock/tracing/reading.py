@@ -193,16 +193,3 @@ def changes(run: Trajectory) -> str:
     found = facts(run)["interventions"]
     words = [said[name](value) for name, value in found.items() if name in said]
     return ", ".join(words) or "as trained"
-
-
-def plain(value: Any) -> Any:
-    """Strict JSON: arrays as lists, and null for NaN and infinity."""
-    if isinstance(value, dict):
-        return {str(name): plain(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

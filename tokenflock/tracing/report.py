@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..plain import plain
 from ..trajectory import Trajectory
 from .page import (
     box,
@@ -20,7 +21,7 @@ from .page import (
     write_files,
 )
 from .pictures import PICTURES, draw_all
-from .reading import changes, depth, facts, labels, lengths, number, plain, shown, texts
+from .reading import changes, depth, facts, labels, lengths, number, shown, texts
 from .sentences import REGIME, plain_words
 from .verdict import Verdict, layer_lists, verdict
 

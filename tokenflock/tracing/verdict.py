@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..plain import plain
 from ..trajectory import Trajectory
 from .reading import (
     band,
@@ -25,7 +26,6 @@ from .reading import (
     mean,
     number,
     percent,
-    plain,
     texts,
 )
 from .sentences import plain_words

@@ -23,10 +23,11 @@ from ..lab.tokens import build_tokens
 from ..measure import Measure
 from ..observables import energy
 from ..observables.base import Snapshot
+from ..plain import plain
 from ..reduce import Dense
 from ..space import Sphere
 from .limits import Limits
-from .packing import numbers, pack, plain
+from .packing import numbers, pack
 from .projection import CLUSTER_THRESHOLD
 
 # From here the engine may choose a reduction with a stated error bound (1e-10) below the tolerance.

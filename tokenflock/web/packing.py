@@ -29,14 +29,3 @@ def unpack(packed: dict[str, Any]) -> np.ndarray:
 def numbers(values: Any) -> list[float | None]:
     """A list for JSON: what is not finite becomes None."""
     return [value if math.isfinite(value) else None for value in np.asarray(values, float).tolist()]
-
-
-def plain(value: Any) -> Any:
-    """Nested data as strict JSON has it: arrays as lists, None for NaN and infinity."""
-    if isinstance(value, dict):
-        return {str(name): plain(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value

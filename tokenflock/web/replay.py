@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..plain import plain
 from ..space import Sphere
 from ..store import read
 from ..trajectory import Trajectory
-from .packing import numbers, pack, plain
+from .packing import numbers, pack
 from .projection import clusters_of, project, spread
 from .stores import describe, inside, require_inside
 from .sweep import sweep_replay
@@ -47,7 +48,9 @@ def run_replay(run: Trajectory, name: str | None = None) -> dict[str, Any]:
     points, projection = project(shown, on_sphere)
     clusters = None if projection is None else clusters_of(shown, on_sphere)
     if projection is not None and clusters is None:
-        notes.append("colours show clusters of the picture, not of the tokens in their own dimension")
+        notes.append(
+            "colours show clusters of the picture, not of the tokens in their own dimension"
+        )
     return plain(
         {
             "kind": "run" if trace is None else "trace",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, StoreError
-from .packing import pack, plain
+from ..plain import plain
+from .packing import pack
 from .projection import spread
 from .stores import swept
 

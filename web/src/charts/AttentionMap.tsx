@@ -8,7 +8,7 @@ import { cividis, gradient } from "../scene/palette.ts";
 import { asImage, preparePen } from "./canvas.ts";
 import { valueText } from "./lines.ts";
 import { lookOf } from "./look.ts";
-import { paced } from "./paced.ts";
+import { pacedDrawing } from "./paced.ts";
 
 const MOST_TOKENS = 128;
 const DECADES = 6; // the logarithmic scale ends this far below the largest weight
@@ -38,13 +38,7 @@ export function AttentionMap({ store }: { store: Store }) {
       shown.value = next;
     };
     const read = () => [store.frame.value, store.spec.value, store.dark.value, log.value, grouped.value];
-    const stop = paced(read, draw);
-    const watcher = new ResizeObserver(draw);
-    watcher.observe(target.parentElement!);
-    return () => {
-      stop();
-      watcher.disconnect();
-    };
+    return pacedDrawing(target, read, draw);
   }, [store]);
   return (
     <figure class="tfc-card">

@@ -4,7 +4,7 @@ import type { Store } from "../app/contract.ts";
 import { cosineHistogram } from "../observe/index.ts";
 import { preparePen } from "./canvas.ts";
 import { type Look, lookOf } from "./look.ts";
-import { paced } from "./paced.ts";
+import { pacedDrawing } from "./paced.ts";
 
 const BINS = 60;
 const HEIGHT = 150;
@@ -16,13 +16,7 @@ export function Histogram({ store }: { store: Store }) {
     const target = canvas.current;
     if (target === null) return; // taken away before it was shown
     const draw = (): void => drawHistogram(target, store);
-    const stop = paced(() => [store.frame.value, store.d.value, store.dark.value], draw);
-    const watcher = new ResizeObserver(draw);
-    watcher.observe(target.parentElement!);
-    return () => {
-      stop();
-      watcher.disconnect();
-    };
+    return pacedDrawing(target, () => [store.frame.value, store.d.value, store.dark.value], draw);
   }, [store]);
   return (
     <figure class="tfc-card">
