@@ -11,6 +11,7 @@ import pytest
 from serving import BULKY, ENDLESS, LONG, is_alive, serving, settings, start, until
 
 import tokenflock as flock
+from tokenflock.web.exact import stream
 from tokenflock.web.limits import Limits
 from tokenflock.web.messages import parse
 from tokenflock.web.pool import Pool, WorkerDied
@@ -51,6 +52,21 @@ def test_the_flow_is_the_engines_to_its_tolerance(page):
     np.testing.assert_allclose(heard.series("energy"), exact.array("energy"), rtol=1e-7)
     assert heard.end["outcome"] == "finished"
     assert heard.end["health"]["norm_drift"] < 1e-12
+
+
+def test_a_run_that_breaks_off_says_how_far_it_came_and_why():
+    """With V = -I tokens slide where the hardmax jumps: the frames up to there come, and a sentence."""
+    tokens = {"law": "gaussian", "space": "euclidean", "scale": 1.0, "d": 2, "n": 8, "seed": 0}
+    sliding = settings(model={"name": "HardmaxFlow", "weights": {"V": -1.0}}, tokens=tokens)
+    request = parse(json.dumps(start(sliding, every=0.02))).model_dump(exclude_none=True)
+    heard = []
+    stream(request, Limits(steps=2_000), lambda kind, **news: heard.append((kind, news)), bool)
+    times = [time for kind, news in heard if kind == "frames" for time in news["times"]]
+    kind, end = heard[-1]
+    assert (kind, end["outcome"]) == ("done", "step-limit")
+    assert len(times) > 2
+    assert f"it came {times[-1]:.4g} of 4 time units far" in end["advice"]
+    assert "layers" in end["advice"]
 
 
 def test_news_comes_in_order_with_progress(page):

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from ..dynamics import Dynamics
 from ..errors import InputError
 from ..integrate.core import Segment
+from ..integrate.outcome import succeeded
 from ..lab.job import Job, Part
 from ..lab.segments import Log
 from ..lab.sentences import explain
@@ -26,12 +27,20 @@ from ..observables.base import Snapshot
 from ..plain import plain
 from ..reduce import Dense
 from ..space import Sphere
+from ..trajectory import Trajectory
 from .limits import Limits
 from .packing import numbers, pack
 from .projection import CLUSTER_THRESHOLD
 
 # From here the engine may choose a reduction with a stated error bound (1e-10) below the tolerance.
 MOST_DENSE = 1_024
+
+# Of a field that jumps: with V = -I every follower is driven back to where its leader changes.
+SLIDING = (
+    "tokens slid along a jump of the hardmax, which no step is short enough to follow; choose layers, "
+    "and the engine makes the same steps as the page"
+)
+STIFF = "the flow is stiff here; choose a shorter run or a smaller beta"
 
 Send = Callable[..., None]
 
@@ -58,11 +67,23 @@ def stream(
     send(
         "done",
         outcome=run.outcome,
-        advice=run.advice,
+        advice=advice(spec, run),
         health=plain(run.health),
         seconds=round(time.perf_counter() - began, 3),
         notes=notes,
     )
+
+
+def advice(spec: RunSpec, run: Trajectory) -> str:
+    """How it ended: where a run broke off, how far it came and what a page can do about it."""
+    if succeeded(run.outcome):
+        return run.advice
+    reached = f"it came {float(run.reached):.4g} of {spec.solve.t1:.4g} time units far"
+    if run.outcome != "step-limit":
+        return f"{reached}, then {run.advice}"
+    if spec.model.name == "HardmaxFlow":
+        return f"{reached}, then {SLIDING}"
+    return f"{reached} in {spec.solve.max_steps} steps: {STIFF}"
 
 
 def resolve(request: dict[str, Any], limits: Limits) -> tuple[RunSpec, list[str]]:
@@ -72,6 +93,7 @@ def resolve(request: dict[str, Any], limits: Limits) -> tuple[RunSpec, list[str]
     every, notes = _interval(request, draft.solve.fixed_step, start, limits)
     content = draft.model_dump(exclude_none=True)
     content["solve"]["reduction"] = "dense" if start.n <= MOST_DENSE else "auto"
+    content["solve"]["max_steps"] = limits.steps
     content["save"] = {"every": every, "observe": _observables(draft, start)}
     return _validated(content), notes
 
