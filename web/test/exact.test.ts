@@ -1,8 +1,8 @@
 // What is asked of the engine, and what becomes of its answers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Exact, Frame } from "../src/app/contract.ts";
-import { fromHere, requestOf, withPart } from "../src/app/exact.ts";
+import type { Exact, Frame, Store } from "../src/app/contract.ts";
+import { fromHere, requestOf, restartProblem, withPart } from "../src/app/exact.ts";
 import { emptyTrack } from "../src/app/history.ts";
 import { frameAt, indexBefore } from "../src/app/interpolate.ts";
 import { startTokens } from "../src/physics/start.ts";
@@ -10,6 +10,7 @@ import { findPreset } from "../src/presets/index.ts";
 import { evenly } from "../src/replay/record.ts";
 import { checkReplay, pack, unpack } from "../src/replay/unpack.ts";
 import { validate } from "../src/spec/bounds.ts";
+import type { ModelSpec } from "../src/spec/types.ts";
 
 const { spec } = findPreset("circle")!;
 const start = startTokens(spec);
@@ -31,6 +32,28 @@ test("an edited run goes on from the tokens that are shown", () => {
   assert.ok(request.spec.tokens.law === "points");
   assert.deepEqual(startTokens(request.spec).points, start.points);
   assert.deepEqual(validate(fromHere(findPreset("polytope")!.spec, startTokens(findPreset("polytope")!.spec), 2)), []);
+});
+
+test("an edited run whose state is more than its tokens cannot go on in the engine", () => {
+  const problem = (model: Partial<ModelSpec>, time: number, radii: Float64Array | null = null, edited = true) => {
+    const changed = { ...spec, model: { ...spec.model, ...model } as ModelSpec };
+    const shown: Frame = { ...start, time, radii };
+    return restartProblem({ spec: { value: changed }, frame: { value: shown }, edited: { value: edited } } as Store);
+  };
+  const timed: Partial<ModelSpec>[] = [
+    { name: "RescaledSA" },
+    { normalisation: { scheme: "sqrt" } },
+    { normalisation: { scheme: "mix", tau: 5 } },
+  ];
+  for (const model of timed) {
+    assert.match(problem(model, 3)!, /depends on the time.*restart/);
+    assert.equal(problem(model, 0), null, "at the start its time is the engine's");
+    assert.equal(problem(model, 3, null, false), null, "the spec tells it");
+  }
+  const pre: Partial<ModelSpec> = { normalisation: { scheme: "pre" } };
+  assert.match(problem(pre, 3, Float64Array.of(1, 1.2))!, /radii.*restart/);
+  assert.equal(problem(pre, 0, Float64Array.of(1, 1)), null);
+  assert.equal(problem({}, 3), null);
 });
 
 test("parts are joined, with times of the page", () => {
@@ -84,6 +107,33 @@ test("arrays survive packing; wrong ones are refused", () => {
   for (const bad of [null, 1, {}, { kind: "film" }, { kind: "run" }, { kind: "sweep", rows: {} }]) {
     assert.throws(() => checkReplay(bad), (error: Error) => error.message.length > 10);
   }
+});
+
+test("broken replays are refused with a sentence", () => {
+  const numbers = (shape: number[]) => pack(new Float64Array(shape.reduce((a, b) => a * b)), shape);
+  const run = { kind: "run", times: [0, 1], space: "sphere", points: numbers([2, 3, 2]), series: [{ name: "energy", values: [1, null] }] };
+  const axis = { name: "beta", values: [1, 2] };
+  const sweep = { kind: "sweep", title: "s", rows: axis, columns: axis, statistics: [{ name: "k", values: numbers([2, 2]) }] };
+  for (const good of [run, sweep]) checkReplay(JSON.parse(JSON.stringify(good)));
+  const short = { ...numbers([2, 2]), data: numbers([3]).data };
+  const broken: [unknown, RegExp][] = [
+    [{ ...run, times: [0, "1"] }, /times/],
+    [{ ...run, times: [0, null] }, /times/],
+    [{ ...run, times: [1, 0] }, /times/],
+    [{ ...run, series: [{ name: "energy" }] }, /energy/],
+    [{ ...run, series: [null] }, /series/],
+    [{ ...run, series: [{ name: "energy", values: ["a", "b"] }] }, /energy/],
+    [{ ...run, series: {} }, /series/],
+    [{ ...run, labels: "abc" }, /labels/],
+    [{ ...run, notes: "text" }, /notes/],
+    [{ ...run, points: { ...run.points, data: run.points.data.slice(8) } }, /points/],
+    [{ ...run, points: { ...run.points, data: run.points.data.replace("A", "!") } }, /points/],
+    [{ ...sweep, rows: { name: "beta", values: [1, null] } }, /rows/],
+    [{ ...sweep, columns: { values: [1, 2] } }, /columns/],
+    [{ ...sweep, statistics: [{ name: "k", values: short }] }, /k does not hold/],
+    [{ ...sweep, statistics: [null] }, /not an array/],
+  ];
+  for (const [replay, reason] of broken) assert.throws(() => checkReplay(replay), reason);
 });
 
 test("evenly chosen frames keep both ends", () => {

@@ -5,13 +5,14 @@ import { findPreset } from "../presets/index.ts";
 import type { Store } from "./contract.ts";
 import { Icon } from "./icons.tsx";
 import { choosePreset } from "./opening.ts";
-import { type Glance, TOUR } from "./tour.ts";
+import { type Glance, type Since, sinceWhen, TOUR } from "./tour.ts";
 import type { Ui } from "./ui.ts";
 
-function glanceAt(store: Store): Glance {
+function glanceAt(store: Store, since: Since): Glance {
   return {
     spec: store.spec.value,
     time: store.frame.value.time,
+    ran: store.frame.value.time - since.time,
     clusters: store.measured.value.clusters,
     edited: store.edited.value,
   };
@@ -22,15 +23,20 @@ export function Tour({ store, ui, index }: { store: Store; ui: Ui; index: number
   const heading = useRef<HTMLHeadingElement>(null);
   const begin = useSignal<Glance | null>(null);
   const finished = useSignal(false);
+  const since = useRef<Since | null>(null);
+  const look = (): Glance => {
+    since.current = sinceWhen(since.current, store.spec.value, store.frame.value.time);
+    return glanceAt(store, since.current);
+  };
   useEffect(() => {
     const preset = findPreset(step.preset);
     if (preset !== undefined) choosePreset(store, preset, false);
-    begin.value = glanceAt(store);
+    begin.value = look();
     finished.value = false;
     heading.current?.focus({ preventScroll: false });
   }, [index]);
   // Once done it stays done, even when the run goes on.
-  const done = finished.value || (begin.value !== null && step.done(glanceAt(store), begin.value));
+  const done = finished.value || (begin.value !== null && step.done(look(), begin.value));
   useEffect(() => {
     if (done) finished.value = true;
   }, [done]);

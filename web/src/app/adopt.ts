@@ -76,12 +76,16 @@ function put(spec: Table, name: string, value: number): boolean {
   for (const key of path.slice(0, -1)) table = isTable(table) && Object.hasOwn(table, key) ? table[key] : undefined;
   const key = path.at(-1);
   if (!isTable(table) || key === undefined || key === "__proto__") return false;
+  // The start of a run is no run of length zero: it keeps the end it had.
+  if (key === "t1" && value === 0) return true;
   table[key] = value;
   return true;
 }
 
 function adoptModel(given: Table): ModelSpec {
   const model = pick(given, MODEL_KEYS);
+  // The engine writes the beta of common noise for every kind; to Brownian noise it means nothing.
+  if (isTable(given.noise) && given.noise.kind === "brownian") model.noise = pick(given.noise, ["kind", "temperature"]);
   if (given.name === "NoisyUSA") {
     model.name = "USA";
     model.noise = { kind: "brownian", temperature: given.temperature };
@@ -107,7 +111,9 @@ function adoptWeights(given: unknown): WeightsSpec | null {
 function adoptSolve(given: Table): SolveSpec {
   const t1 = Number(given.t1);
   const seed = Number(given.seed ?? 0);
-  if (given.method === "layers") return { t1, method: "layers", step: Number(given.step), seed };
+  // The engine's rule: without a method, a step means layers.
+  const layers = given.method === undefined ? given.step !== undefined : given.method === "layers";
+  if (layers) return { t1, method: "layers", step: Number(given.step), seed };
   const chosen = Math.min(Math.max(t1 / STEPS, SMALLEST_STEP), LARGEST_STEP);
   return { t1, method: "fixed", dt: given.dt === undefined ? chosen : Number(given.dt), seed };
 }

@@ -2,7 +2,7 @@
 import type { PackedArray } from "../replay/types.ts";
 import { framesOf } from "../replay/unpack.ts";
 import { spaceOf, stepOf, tokenCount } from "../spec/size.ts";
-import type { Spec } from "../spec/types.ts";
+import type { ModelSpec, Spec } from "../spec/types.ts";
 import type { Exact, Frame, Store } from "./contract.ts";
 import { emptyTrack } from "./history.ts";
 
@@ -33,6 +33,24 @@ export interface Request {
 const MOST_FRAMES = 1000;
 const MOST_BYTES = 64e6; // of points kept on the page
 const RETRIES = 3;
+
+/**
+ * Why the engine cannot go on from the shown tokens of an edited run: it would begin at t = 0, with radii of one.
+ * Null where it can, and where the spec still tells the whole run.
+ */
+export function restartProblem(store: Store): string | null {
+  if (!store.edited.value) return null;
+  const more = moreThanTokens(store.spec.value.model, store.frame.value);
+  return more === null
+    ? null
+    : `This run was changed on the way, and ${more}, so no run can begin from these tokens alone: restart it first.`;
+}
+
+function moreThanTokens({ name, normalisation }: ModelSpec, { time, radii }: Frame): string | null {
+  const timed = name === "RescaledSA" || ["sqrt", "mix"].includes(normalisation?.scheme ?? "");
+  if (timed && time > 0) return "its force depends on the time";
+  return radii?.some((radius) => radius !== 1) ? "its tokens have radii of their own" : null;
+}
 
 /** The settings as the engine needs them; from the tokens shown when these are not the spec's own any more. */
 export function requestOf(spec: Spec, frame: Frame, edited: boolean, d: number): Request {
@@ -86,8 +104,9 @@ export function makeExactClient(store: Store): ExactClient {
   function start(): void {
     const spec = store.spec.peek();
     const edited = store.edited.peek();
-    if (edited && store.frame.peek().radii !== null) {
-      store.message.value = "The engine cannot start from tokens with radii of their own: restart the run, then compute exactly.";
+    const problem = restartProblem(store);
+    if (problem !== null) {
+      store.message.value = problem;
       return;
     }
     const request = requestOf(spec, store.frame.peek(), edited, store.d.peek());

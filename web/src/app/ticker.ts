@@ -14,14 +14,16 @@ export function makeTicker(tick: () => void): Ticker {
   const fps = signal(0);
   let handle: number | null = null;
   let before = 0;
+  let interval = 0; // ms between two frames, smoothed
 
   function turn(now: number): void {
     handle = requestAnimationFrame(turn);
     const elapsed = now - before;
     before = now;
     if (elapsed > 0 && elapsed < PAUSE) {
-      const rate = 1000 / elapsed;
-      fps.value = fps.peek() === 0 ? rate : fps.peek() + SMOOTHING * (rate - fps.peek());
+      // Frames over time: a mean of rates would hide the slow frames behind the quick ones.
+      interval = interval === 0 ? elapsed : interval + SMOOTHING * (elapsed - interval);
+      fps.value = 1000 / interval;
     }
     tick();
   }

@@ -8,6 +8,18 @@ export interface Glance {
   time: number;
   clusters: number;
   edited: boolean;
+  ran: number; // time that passed since the model was last changed
+}
+
+/** Since when the model is what it is; going back in time takes the moment with it. */
+export interface Since {
+  model: string;
+  time: number;
+}
+
+export function sinceWhen(before: Since | null, spec: Spec, time: number): Since {
+  const model = JSON.stringify(spec.model);
+  return { model, time: before?.model === model ? Math.min(before.time, time) : time };
 }
 
 export interface TourStep {
@@ -26,15 +38,17 @@ export const TOUR: TourStep[] = [
     action: "Press play (or the space bar) and watch them gather.",
     preset: "sphere",
     praise: "They flock: nobody told them where.",
-    done: (now, begin) => now.time > begin.time + 0.9,
+    done: (now, begin) => sameBut([], now, begin) && now.ran > 0.9 && 2 * now.clusters <= begin.clusters,
   },
   {
     title: "β is a temperature",
     text: "β says how choosy attention is. At β = 1, as here, everybody hears everybody and all end in one place. When β is large, tokens hear only their neighbours, and many groups form.",
-    action: "Move β to 20 or more, then play.",
+    action: "Move β to 20 or more, restart, and play until the groups stand still.",
     preset: "warm",
     praise: "Colder attention, more clusters.",
-    done: (now) => (now.spec.model.beta ?? 0) >= 20 && now.time > 0.5,
+    // By then β = 1 has gathered them all.
+    done: (now, begin) =>
+      sameBut(["beta"], now, begin) && (now.spec.model.beta ?? 0) >= 20 && now.ran >= 8 && now.clusters > 1,
   },
   {
     title: "Metastability",
@@ -42,7 +56,7 @@ export const TOUR: TourStep[] = [
     action: "Play until the two groups have become one (raise the speed if you are in a hurry).",
     preset: "metastability",
     praise: "That long wait, and then the jump: metastability.",
-    done: (now) => now.clusters === 1 && now.time > 0,
+    done: (now, begin) => sameBut([], now, begin) && sameStart(now, begin) && now.clusters === 1,
   },
   {
     title: "Causal leaders",
@@ -50,7 +64,7 @@ export const TOUR: TourStep[] = [
     action: "While it plays, drag any token somewhere else and let it go.",
     preset: "causal",
     praise: "Followers go with whom they hear; earlier tokens did not even notice.",
-    done: (now, begin) => now.edited && sameModel(now.spec, begin.spec),
+    done: (now, begin) => now.edited && sameBut([], now, begin),
   },
   {
     title: "What the perceptron changes",
@@ -58,10 +72,19 @@ export const TOUR: TourStep[] = [
     action: "Switch the perceptron on (under Values, perceptron, noise) and let it run.",
     preset: "perceptron-off",
     praise: "Same tokens, other places: the perceptron decides where they end.",
-    done: (now) => now.spec.model.plus !== undefined && now.time > 0.5,
+    done: (now, begin) => sameBut(["plus"], now, begin) && now.spec.model.plus !== undefined && now.ran > 2,
   },
 ];
 
-function sameModel(one: Spec, other: Spec): boolean {
-  return dimension(one) === dimension(other) && JSON.stringify(one.model) === JSON.stringify(other.model);
+/** Whether the model is still that of the step, but for what the step asks to change. Other tokens are welcome. */
+function sameBut(free: string[], now: Glance, begin: Glance): boolean {
+  const rest = (spec: Spec): string => {
+    const kept = Object.entries(spec.model).filter(([key]) => !free.includes(key));
+    return JSON.stringify([dimension(spec), kept.sort(([one], [other]) => one.localeCompare(other))]);
+  };
+  return rest(now.spec) === rest(begin.spec);
+}
+
+function sameStart(now: Glance, begin: Glance): boolean {
+  return !now.edited && JSON.stringify(now.spec.tokens) === JSON.stringify(begin.spec.tokens);
 }

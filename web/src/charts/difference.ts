@@ -1,6 +1,8 @@
 // How far the live tokens are from the engine's float64 run, in words.
 import type { Frame } from "../app/contract.ts";
 
+export const OTHER_PATH = "live and exact follow two paths of the same noise: compare their charts, not their tokens";
+
 export function largestDistance(live: Frame, exact: Frame, d: number): number {
   let most = 0;
   for (let i = 0; i + d <= live.points.length; i += d) {

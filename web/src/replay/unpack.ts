@@ -1,6 +1,6 @@
 // Replays as the page uses them: arrays of numbers and frames, checked before they are believed.
 import type { Frame } from "../app/contract.ts";
-import type { PackedArray, Replay, RunReplay, SweepReplay } from "./types.ts";
+import type { PackedArray, Replay, RunReplay, Series, SweepReplay } from "./types.ts";
 
 const BYTES = { float32: 4, float64: 8, int32: 4 } as const;
 const MOST = 512e6; // bytes of one array
@@ -67,10 +67,12 @@ function checkRun(run: RunReplay): RunReplay {
   if (!fits || frames < 1 || n < 1 || (d !== 2 && d !== 3)) {
     throw new Error("the points of a replay must have the shape (times, tokens, 2 or 3)");
   }
-  if (run.space !== "sphere" && run.space !== "euclidean") throw new Error("the replay names no space");
-  if (run.labels !== null && run.labels !== undefined && run.labels.length !== n) {
-    throw new Error(`the replay labels ${run.labels.length} tokens and has ${n}`);
+  if (!run.times.every((time, k) => Number.isFinite(time) && time >= (run.times[k - 1] ?? time))) {
+    throw new Error("the times of a replay must be numbers that grow");
   }
+  if (run.space !== "sphere" && run.space !== "euclidean") throw new Error("the replay names no space");
+  const labels = listOf(run.labels, "labels");
+  if (labels.length > 0 && labels.length !== n) throw new Error(`the replay labels ${labels.length} tokens and has ${n}`);
   const clusters = run.clusters ?? null;
   if (clusters !== null && String(checkArray(clusters, "clusters")) !== String([frames, n])) {
     throw new Error("the clusters of a replay must have the shape (times, tokens)");
@@ -81,23 +83,36 @@ function checkRun(run: RunReplay): RunReplay {
     title: String(run.title ?? "Replay"),
     says: String(run.says ?? ""),
     clock: run.clock === "layer" ? "layer" : "time",
-    dimension: run.dimension ?? d,
-    projection: run.projection ?? null,
-    series: (run.series ?? []).filter((series) => series.values.length === frames),
-    labels: run.labels?.map(String) ?? null,
+    dimension: Number.isInteger(run.dimension) ? run.dimension : d,
+    projection: typeof run.projection === "string" ? run.projection : null,
+    series: listOf(run.series, "series").map(checkSeries).filter(({ values }) => values.length === frames),
+    labels: labels.length > 0 ? labels.map(String) : null,
     spec: run.spec ?? null,
-    notes: (run.notes ?? []).map(String),
+    notes: listOf(run.notes, "notes").map(String),
   };
 }
 
+/** A list that may be missing. */
+function listOf<T>(given: T[] | null | undefined, name: string): T[] {
+  if (given !== null && given !== undefined && !Array.isArray(given)) throw new Error(`the ${name} of a replay must be a list`);
+  return given ?? [];
+}
+
+function checkSeries(series: Series): Series {
+  const fits = Array.isArray(series?.values) && series.values.every((value) => value === null || Number.isFinite(value));
+  if (!fits) throw new Error(`the series ${String(series?.name)} of the replay is not a list of numbers`);
+  return { name: String(series.name), values: series.values };
+}
+
 function checkSweep(sweep: SweepReplay): SweepReplay {
-  const rows = sweep.rows?.values?.length ?? 0;
-  const columns = sweep.columns?.values?.length ?? 0;
+  const rows = checkAxis(sweep.rows);
+  const columns = checkAxis(sweep.columns);
   if (rows < 1 || columns < 1 || !Array.isArray(sweep.statistics) || sweep.statistics.length < 1) {
     throw new Error("a sweep needs rows, columns and a statistic");
   }
-  for (const { name, values } of sweep.statistics) {
-    const shape = checkArray(values, name);
+  for (const one of sweep.statistics) {
+    const name = String(one?.name);
+    const shape = checkArray(one?.values, name);
     if (shape[0] !== rows || shape[1] !== columns) {
       throw new Error(`the statistic ${name} does not have one value per cell`);
     }
@@ -105,12 +120,26 @@ function checkSweep(sweep: SweepReplay): SweepReplay {
   return { ...sweep, title: String(sweep.title), says: String(sweep.says ?? ""), spec: sweep.spec ?? null };
 }
 
-function checkArray(packed: PackedArray, name: string): number[] {
-  const known = Object.hasOwn(BYTES, packed?.dtype ?? "") && typeof packed.data === "string" && Array.isArray(packed.shape);
+function checkAxis(axis: SweepReplay["rows"] | undefined): number {
+  const { name, values } = axis ?? {};
+  const fits = typeof name === "string" && Array.isArray(values) && values.every(Number.isFinite);
+  if (!fits) throw new Error("the rows and columns of a sweep must be named lists of numbers");
+  return values.length;
+}
+
+function checkArray(packed: PackedArray | undefined, name: string): number[] {
+  const known = Object.hasOwn(BYTES, packed?.dtype ?? "") && typeof packed?.data === "string" && Array.isArray(packed.shape);
   if (!known || !packed.shape.every((extent) => Number.isInteger(extent) && extent >= 0)) {
     throw new Error(`${name} is not an array of numbers`);
   }
   const size = packed.shape.reduce((product, extent) => product * extent, BYTES[packed.dtype]);
   if (size > MOST) throw new Error(`${name} is too large for the page: ${size} bytes`);
+  if (!holds(packed.data, size)) throw new Error(`${name} does not hold the ${size} bytes that its shape says`);
   return packed.shape;
+}
+
+/** Whether a text is base64 of that many bytes, without unpacking it. */
+function holds(base64: string, bytes: number): boolean {
+  const padding = base64.endsWith("==") ? 2 : Number(base64.endsWith("="));
+  return base64.length === 4 * Math.ceil(bytes / 3) && padding === (3 - (bytes % 3)) % 3 && /^[A-Za-z0-9+/]*={0,2}$/.test(base64);
 }
