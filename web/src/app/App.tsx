@@ -24,16 +24,18 @@ export function App({ store }: { store: Store }) {
   useEffect(() => listenToKeys(root.current!, store, ui), [store]);
   return (
     <div ref={root} class="tf-page" data-theme={store.dark.value ? "dark" : "light"} data-mode={store.options.mode}>
-      <Header store={store} ui={ui} />
-      {ui.tour.value === null ? <Says store={store} /> : <Tour store={store} ui={ui} index={ui.tour.value} />}
-      <main class="tf-main">
-        <ViewName.Provider value={name}>
-          <Settings store={store} ui={ui} />
-        </ViewName.Provider>
-        <Stage store={store} ui={ui} />
-        <Measurements store={store} />
-      </main>
-      <HelpDialog store={store} ui={ui} />
+      <div class="tf-all" inert={store.locked.value}>
+        <Header store={store} ui={ui} />
+        {ui.tour.value === null ? <Says store={store} /> : <Tour store={store} ui={ui} index={ui.tour.value} />}
+        <main class="tf-main">
+          <ViewName.Provider value={name}>
+            <Settings store={store} ui={ui} />
+          </ViewName.Provider>
+          <Stage store={store} ui={ui} />
+          <Measurements store={store} />
+        </main>
+        <HelpDialog store={store} ui={ui} />
+      </div>
       <Notices store={store} />
     </div>
   );

@@ -1,17 +1,18 @@
 // What one can take along: a picture, a video, the spec, the run.
 import { exportPicture } from "../export/picture.ts";
+import { shownSpec, specProblem } from "../export/spec.ts";
 import { exportVideo } from "../export/video.ts";
 import { toToml } from "../spec/toml.ts";
-import type { Spec } from "../spec/types.ts";
 import type { Store } from "./contract.ts";
 import { copyLink } from "./copyLink.ts";
 import { copyText, download, fileName } from "./download.ts";
-import { fromHere } from "./exact.ts";
 import { Menu } from "./Menu.tsx";
 import type { Ui } from "./ui.ts";
 
 export function ExportMenu({ store, ui }: { store: Store; ui: Ui }) {
   const live = store.source.value.kind === "live";
+  // Asked only while it is seen: of an edited run the answer depends on the shown frame.
+  const refused = ui.panel.value === "export" ? specProblem(store) : null;
   const act = (work: () => Promise<void> | void) => () => {
     ui.panel.value = null;
     void attempt(store, work);
@@ -20,8 +21,8 @@ export function ExportMenu({ store, ui }: { store: Store; ui: Ui }) {
     <Menu ui={ui} panel="export" icon="export" label="Export" title="Take a picture, a video, the spec or the run along">
       <Item test="export-png" text="Picture" detail="PNG of the scene" act={act(() => savePicture(store))} />
       <Item test="export-video" text="Video" detail="MP4 or WebM of the run so far" act={act(() => saveVideo(store))} />
-      {live && <Item test="export-toml" text="Spec as a file" detail="TOML for: tokenflock run" act={act(() => saveToml(store))} />}
-      {live && <Item test="copy-toml" text="Copy the spec" detail="TOML into the clipboard" act={act(() => copyToml(store))} />}
+      <Item test="export-toml" text="Spec as a file" detail="TOML for: tokenflock run" refused={refused} act={act(() => saveToml(store))} />
+      {refused === null && <Item test="copy-toml" text="Copy the spec" detail="TOML into the clipboard" act={act(() => copyToml(store))} />}
       {live && store.options.mode !== "widget" && (
         <Item test="export-link" text="Copy link" detail="Opens at this very moment" act={act(() => copyLink(store))} />
       )}
@@ -30,11 +31,19 @@ export function ExportMenu({ store, ui }: { store: Store; ui: Ui }) {
   );
 }
 
-function Item({ test, text, detail, act }: { test: string; text: string; detail: string; act(): void }) {
+interface ItemProps {
+  test: string;
+  text: string;
+  detail: string;
+  refused?: string | null; // a sentence why it cannot be had now
+  act(): void;
+}
+
+function Item({ test, text, detail, refused = null, act }: ItemProps) {
   return (
-    <button type="button" class="tf-item" data-testid={test} onClick={act}>
+    <button type="button" class="tf-item" data-testid={test} disabled={refused !== null} onClick={act}>
       <b>{text}</b>
-      <small>{detail}</small>
+      <small>{refused ?? detail}</small>
     </button>
   );
 }
@@ -58,6 +67,11 @@ async function savePicture(store: Store): Promise<void> {
 }
 
 async function saveVideo(store: Store): Promise<void> {
+  const under = store.busy.peek();
+  if (under !== null) {
+    store.message.value = `One thing after the other: ${under.label} is still under way.`;
+    return;
+  }
   const stop = new AbortController();
   const report = (fraction: number): void => {
     store.busy.value = { label: "Making a video", fraction, cancel: () => stop.abort() };
@@ -69,14 +83,6 @@ async function saveVideo(store: Store): Promise<void> {
   } finally {
     store.busy.value = null;
   }
-}
-
-/** The spec of what is shown: from its own start, or from these tokens when it was changed on the way. */
-export function shownSpec(store: Store): Spec {
-  const spec = store.spec.peek();
-  const { time } = store.frame.peek();
-  if (store.edited.peek()) return fromHere(spec, store.frame.peek(), store.d.peek());
-  return { ...spec, solve: { ...spec.solve, t1: Math.max(spec.solve.t1, time) } };
 }
 
 function saveToml(store: Store): void {

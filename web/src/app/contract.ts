@@ -59,10 +59,18 @@ export interface Busy {
   cancel(): void;
 }
 
+/** The moments of a run as they are now: a video shows them one by one, while the view is locked. */
+export interface Film {
+  readonly length: number;
+  show(index: number): void;
+  end(): void; // the view as it was, unlocked
+}
+
 export interface Store {
   options: Options;
   spec: Signal<Spec>; // start and model; what the link, the TOML and the engine get
   preset: Signal<string | null>; // id of the preset it came from, until the model or start is changed
+  known: ReadonlySignal<Spec | string>; // the spec of what is shown, live or stored; a sentence where there is none
   edited: Signal<boolean>; // tokens were dragged, or the model changed on the way: spec alone no longer tells
   source: Signal<Source>;
   n: ReadonlySignal<number>;
@@ -92,11 +100,12 @@ export interface Store {
   theme: Signal<"auto" | "light" | "dark">;
   message: Signal<string | null>; // a sentence to the user, shown as a toast
   busy: Signal<Busy | null>; // something that takes seconds: catching up with a link, a video
+  locked: ReadonlySignal<boolean>; // a video is made: what would change the view is refused with a message
   fps: ReadonlySignal<number>;
 
   setSpec(spec: Spec, preset?: string): void; // restart from its start
-  changeModel(change: (spec: Spec) => Spec): void; // go on from where the tokens are
-  extend(t1: number): void; // where the run ends
+  changeModel(change: (wanted: Spec) => Spec): void; // go on from where the tokens are, in steps that are short enough
+  extend(t1: number): void; // where the run ends, at the latest
   restart(): void;
   stepOnce(): void;
   stepBack(): void;
@@ -106,6 +115,7 @@ export interface Store {
   releaseToken(): void;
   jumpTo(frame: Frame, steps: number, edited: boolean): void; // these tokens at this time, without a past
   catchUp(steps: number): Promise<void>; // compute that many steps from the start, with progress
+  film(): Film;
   recorded(): RunReplay; // what is shown and its past, as a replay
   open(replay: Replay): void;
   watchCell(row: number, column: number): void; // of the sweep

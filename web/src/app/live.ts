@@ -78,12 +78,11 @@ export class Live {
     return this.record(frame, this.dueForMeasuring());
   }
 
-  /** The same tokens on another backend. */
+  /** The same tokens on another backend; the past, and which frame of it is shown, stay. */
   useBackend(wanted: Backend | "auto"): void {
-    const { frame, steps } = this.history.at(this.position);
+    const { frame, steps } = this.history.last;
     const next = makeSimulator(this.spec, wanted);
     next.put(frame, steps);
-    this.goOnFromShown();
     this.simulator.dispose();
     this.simulator = next;
     this.wanted = wanted;

@@ -42,9 +42,11 @@ function actionOf(key: string, store: Store, ui: Ui): (() => void) | null {
   }
 }
 
+/** What lies on top closes first: a menu, the sheet with the settings, the tour behind it. */
 function closing(ui: Ui): (() => void) | null {
-  if (ui.tour.peek() !== null) return () => (ui.tour.value = null);
+  if (ui.panel.peek() !== null) return () => (ui.panel.value = null);
   if (ui.settings.peek()) return () => (ui.settings.value = false);
+  if (ui.tour.peek() !== null) return () => (ui.tour.value = null);
   return null;
 }
 

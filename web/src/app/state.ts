@@ -1,5 +1,5 @@
 // What one view remembers: its settings as signals, the run behind them, and what of it is on the screen.
-import { batch, type Signal, signal } from "@preact/signals";
+import { batch, computed, type Signal, signal } from "@preact/signals";
 import { PRESETS } from "../presets/index.ts";
 import type { LibraryEntry, SweepReplay } from "../replay/types.ts";
 import { validate } from "../spec/bounds.ts";
@@ -38,7 +38,10 @@ export class State {
   readonly library = signal<LibraryEntry[]>([]);
   readonly message = signal<string | null>(null);
   readonly busy = signal<Busy | null>(null);
+  readonly filmed = signal<Shown | null>(null); // what a video shows instead of the run, while one is made
+  readonly locked = computed(() => this.filmed.value !== null);
 
+  wanted = FIRST.spec; // with the step and the end that were asked for, of which `spec` has what the model allows
   readonly live = new Live(FIRST.spec, "auto");
   playback: Playback | null = null;
   readonly pace = signal(0);
@@ -74,6 +77,8 @@ export class State {
 
   private read(): Shown {
     const { live, playback } = this;
+    const filmed = this.filmed.peek();
+    if (filmed !== null) return filmed;
     if (playback !== null) {
       const { position, frames, track } = playback;
       const frame = frames[position] as Frame;

@@ -3,6 +3,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Store } from "../app/contract.ts";
 import { attentionMatrix } from "../observe/index.ts";
+import type { Spec } from "../spec/types.ts";
 import { tokenName } from "../scene/labels.ts";
 import { cividis, gradient } from "../scene/palette.ts";
 import { asImage, preparePen } from "./canvas.ts";
@@ -33,11 +34,13 @@ export function AttentionMap({ store }: { store: Store }) {
     if (target === null) return; // taken away before it was shown
     const draw = (): void => {
       if ((target.parentElement?.clientWidth ?? 0) === 0) return;
-      const next = lookAt(store, grouped.peek());
+      const known = store.known.peek();
+      if (typeof known === "string") return; // about to be taken away
+      const next = lookAt(store, known, grouped.peek());
       drawMatrix(target, next, log.peek(), store.dark.peek());
       shown.value = next;
     };
-    const read = () => [store.frame.value, store.spec.value, store.dark.value, log.value, grouped.value];
+    const read = () => [store.frame.value, store.known.value, store.dark.value, log.value, grouped.value];
     return pacedDrawing(target, read, draw);
   }, [store]);
   return (
@@ -73,8 +76,7 @@ function Choice({ on, text }: { on: Signal<boolean>; text: string }) {
 }
 
 /** The attention of the shown frame; rows and columns as they come, or cluster after cluster. */
-function lookAt(store: Store, grouped: boolean): Shown {
-  const spec = store.spec.peek();
+function lookAt(store: Store, spec: Spec, grouped: boolean): Shown {
   const { size, values } = attentionMatrix(spec, store.frame.peek(), MOST_TOKENS);
   const count = store.n.peek();
   const { labels } = store.measured.peek();

@@ -3,13 +3,14 @@ import plotStyles from "uplot/dist/uPlot.min.css?inline";
 import type { Store } from "../app/contract.ts";
 import { AttentionMap } from "./AttentionMap.tsx";
 import styles from "./charts.css?inline";
-import { differenceInWords } from "./difference.ts";
+import { differenceInWords, OTHER_PATH } from "./difference.ts";
 import { Histogram } from "./Histogram.tsx";
 import { TimeChart } from "./TimeChart.tsx";
 
 export function Charts({ store }: { store: Store }) {
   const log = store.logTime;
   const source = store.source.value;
+  const known = store.known.value;
   const clock = source.kind === "replay" ? source.replay.clock : "time";
   return (
     <section class="tfc" data-dark={store.dark.value} aria-label="Measurements">
@@ -28,9 +29,18 @@ export function Charts({ store }: { store: Store }) {
         <TimeChart store={store} title={`Clusters against ${clock}`} quantities={["clusters"]} logTime={log} absent="Clusters were not counted." />
         <TimeChart store={store} title={`Alignment against ${clock}`} quantities={["order", "cosine"]} logTime={log} absent="Nothing was measured yet." />
         <Histogram store={store} />
-        {source.kind === "live" && <AttentionMap store={store} />}
+        {typeof known === "string" ? <NoAttention reason={known} /> : <AttentionMap store={store} />}
       </div>
     </section>
+  );
+}
+
+function NoAttention({ reason }: { reason: string }) {
+  return (
+    <figure class="tfc-card" data-testid="no-attention">
+      <figcaption>Attention: token i attends to token j</figcaption>
+      <p class="tfc-note">Not shown. {reason}</p>
+    </figure>
   );
 }
 
@@ -38,10 +48,11 @@ function Difference({ store }: { store: Store }) {
   const frame = store.frame.value;
   const exact = store.exactFrame.value;
   if (exact === null || exact.points.length !== frame.points.length) return null;
+  const noisy = store.spec.value.model.noise !== undefined;
   const saved = store.exact.value?.frames.includes(exact) ?? false;
   return (
     <p class="tfc-difference" data-testid="difference">
-      {differenceInWords(frame, exact, saved, store.d.value)}
+      {noisy ? OTHER_PATH : differenceInWords(frame, exact, saved, store.d.value)}
     </p>
   );
 }

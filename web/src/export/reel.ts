@@ -22,23 +22,21 @@ export function openReel(store: Store): Reel {
   // The encoder reads every frame back, so the canvas lives in main memory.
   const pen = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
   if (pen === null) throw new Error("This browser gives no canvas to draw the video on.");
-  const before = { position: store.position.peek(), playing: store.playing.peek() };
-  const frames = framesShown(store.length.peek());
+  const film = store.film();
+  const frames = framesShown(film.length);
   const band = captionHeight(WIDTH);
-  store.playing.value = false;
   scene.pose(WIDTH, HEIGHT - band, 1);
   return {
     canvas,
     length: frames.length,
     draw(index) {
-      store.show(frames[index]!);
+      film.show(frames[index]!);
       scene.paint(pen);
       drawCaption(pen, store, HEIGHT - band, WIDTH, band);
     },
     end() {
       scene.rest();
-      store.show(before.position);
-      if (before.playing) store.playFromHere();
+      film.end();
     },
   };
 }

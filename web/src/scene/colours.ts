@@ -23,7 +23,7 @@ export interface ColouringInputs {
   colouring: Colouring;
   keeper: ClusterColours;
   selected: number | null;
-  attention: ((index: number) => Float32Array) | null; // null: this run has no model to ask
+  attention: ((index: number) => Float32Array) | string; // a sentence where there is no model to ask
   dark: boolean;
 }
 
@@ -62,7 +62,7 @@ function byToken(count: number): Coloured {
 
 function byAttention({ count, selected, attention, dark }: ColouringInputs): Coloured {
   const plain = () => paint(count, () => loneColour(dark));
-  if (attention === null) return { colours: plain(), legend: { kind: "hint", text: "a replay has no attention to show" } };
+  if (typeof attention === "string") return { colours: plain(), legend: { kind: "hint", text: `no attention to show: ${attention}` } };
   if (selected === null || selected >= count) {
     return { colours: plain(), legend: { kind: "hint", text: "choose a token to see what it attends to" } };
   }

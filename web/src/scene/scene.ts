@@ -216,7 +216,7 @@ export class Scene {
   private colour(frame: Frame): ReturnType<typeof colourTokens> {
     const { store } = this;
     const { labels, sizes } = store.measured.peek();
-    const live = store.source.peek().kind === "live";
+    const known = store.known.peek();
     return colourTokens({
       count: this.world.length / 3,
       labels,
@@ -224,7 +224,7 @@ export class Scene {
       colouring: store.colouring.peek(),
       keeper: this.keeper,
       selected: store.selected.peek(),
-      attention: live ? (index) => attentionRow(store.spec.peek(), frame, index) : null,
+      attention: typeof known === "string" ? known : (index) => attentionRow(known, frame, index),
       dark: store.dark.peek(),
     });
   }

@@ -3,20 +3,21 @@ import type { Backend, Colouring, Store } from "../contract.ts";
 import { ChoiceField } from "../fields.tsx";
 import { short } from "../words.ts";
 
+const COLOURINGS: (readonly [Colouring, string])[] = [
+  ["cluster", "cluster"],
+  ["token", "position in the sequence"],
+  ["attention", "attention of a chosen token"],
+];
+
 export function ColourControl({ store }: { store: Store }) {
-  const live = store.source.value.kind === "live";
-  const options: (readonly [Colouring, string])[] = [
-    ["cluster", "cluster"],
-    ["token", "position in the sequence"],
-    ...(live ? [["attention", "attention of a chosen token"] as const] : []),
-  ];
+  const known = store.known.value;
   return (
     <ChoiceField
       label="Colour by"
       test="colouring"
-      help="Click a token to choose it; its attention shows whom it listens to."
+      help={typeof known === "string" ? `No attention to show: ${known}` : "Click a token to choose it; its attention shows whom it listens to."}
       value={store.colouring.value}
-      options={options}
+      options={COLOURINGS}
       change={(colouring) => (store.colouring.value = colouring)}
     />
   );
