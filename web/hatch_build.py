@@ -24,4 +24,7 @@ class PageHook(BuildHookInterface):
         assert spec.loader is not None
         build = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(build)
-        build.main([])
+        try:
+            build.main([])
+        except SystemExit as reason:
+            self.app.display_warning(f"this wheel has no page (tokenflock play): {reason}")

@@ -82,14 +82,19 @@ def test_what_is_there_is_not_overwritten(tmp_path):
     assert refused.exit_code == 2
     assert "--overwrite" in refused.output
     assert place.read_text() == "mine"
+    foreign = page("--out", place.parent, "--overwrite")
+    assert foreign.exit_code == 2
+    assert "no page of tokenflock" in foreign.output
+    place.write_text('<div id="tokenflock-page">old</div>')
     assert page("--out", place.parent, "--overwrite").exit_code == 0
-    assert "tokenflock-page" in place.read_text()
+    assert "old</div>" not in place.read_text()
 
 
 def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
     place = tmp_path / "site" / "index.html"
     place.parent.mkdir()
-    place.write_text("mine")
+    old = '<div id="tokenflock-page">old</div>'
+    place.write_text(old)
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -98,7 +103,7 @@ def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
     failed = page("--out", place.parent, "--overwrite")
     assert failed.exit_code == 2
     assert "no space" in failed.output.lower()
-    assert place.read_text() == "mine"
+    assert place.read_text() == old
     assert os.listdir(place.parent) == ["index.html"]
 
 

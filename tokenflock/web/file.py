@@ -13,6 +13,8 @@ from .bundle import static_page
 
 INDEX = "index.html"
 SCRATCH = ".writing-"
+# Stands near the top of every page.
+PAGE_MARK = b"tokenflock-page"
 # A page above this is slow to open for whoever gets the link.
 LARGE = 50 * 2**20
 
@@ -22,6 +24,10 @@ def check_place(folder: Path, overwrite: bool) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; choose another --out")
+        if (folder / INDEX).exists() and overwrite and not _is_page(folder / INDEX):
+            raise InputError(
+                f"{folder / INDEX} is no page of tokenflock; refusing to overwrite it, choose another --out"
+            )
         if (folder / INDEX).exists() and not overwrite:
             raise InputError(
                 f"{folder / INDEX} exists; choose another --out or replace it with --overwrite"
@@ -30,6 +36,11 @@ def check_place(folder: Path, overwrite: bool) -> None:
         if isinstance(error, InputError):
             raise
         raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
+
+
+def _is_page(path: Path) -> bool:
+    with open(path, "rb") as stream:
+        return PAGE_MARK in stream.read(2**16)
 
 
 def write_page(folder: Path, replays: Sequence[dict[str, Any]]) -> Path:

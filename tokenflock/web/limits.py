@@ -21,7 +21,12 @@ class Limits:
     numbers: int = 4_000_000
     run_seconds: float = 180.0
     cpu_seconds: int = 600
+    # By the engine's own estimate of a run; what a worker may ask of the system at all; what it may
+    # still hold between two runs.
     memory_gib: float = 2.0
+    process_gib: float = 8.0
+    tidy_gib: float = 1.0
+    replay_bytes: int = 128 * 2**20
     # Room for 4,096 tokens in R^3, each coordinate written out.
     message_bytes: int = 512 * 1024
     # A page that takes longer than this to read a message is closed.

@@ -6,6 +6,7 @@ import asyncio
 import collections
 import contextlib
 import time
+from typing import Any
 
 from fastapi import WebSocket, WebSocketDisconnect
 
@@ -15,6 +16,8 @@ from .messages import Cancel, Ping, Start, parse, say
 from .pool import Pool, WorkerDied
 
 TRY_AGAIN_LATER = 1013
+# Seconds of rest for every second that reading a page's messages took; below a millisecond nobody minds.
+SHARE, NOTHING, LONGEST_REST = 9.0, 1e-3, 5.0
 GONE = (WebSocketDisconnect, RuntimeError)
 
 
@@ -52,6 +55,7 @@ class Page:
         self.run: asyncio.Task[None] | None = None
         self.starts: collections.deque[float] = collections.deque()
         self._turn = asyncio.Lock()
+        self._spent = 0.0
 
     async def talk(self) -> None:
         """Until the page closes; then its run is freed."""
@@ -59,6 +63,7 @@ class Page:
             await self.send(say("hello", limits=self.limits.as_json()))
             while (message := await self.socket.receive())["type"] != "websocket.disconnect":
                 await self.answer(message.get("text"))
+                await self._rest()
         except GONE:
             pass
         finally:
@@ -78,7 +83,7 @@ class Page:
         try:
             if text is None:
                 raise InputError("messages are JSON text, this one is binary")
-            message = parse(text)
+            message = self._parsed(text)
             if isinstance(message, Ping):
                 await self.send(say("pong", id=message.id))
             elif isinstance(message, Cancel):
@@ -88,6 +93,19 @@ class Page:
                 await self.begin_run(message)
         except InputError as error:
             await self.send(say("error", message=str(error)))
+
+    def _parsed(self, text: str) -> Start | Cancel | Ping:
+        began = time.perf_counter()
+        try:
+            return parse(text)
+        finally:
+            self._spent += time.perf_counter() - began
+
+    async def _rest(self) -> None:
+        """Reading its messages may take a page a tenth of the server's time, so that others have theirs."""
+        spent, self._spent = self._spent, 0.0
+        if spent > NOTHING:
+            await asyncio.sleep(min(SHARE * spent, LONGEST_REST))
 
     async def begin_run(self, start: Start) -> None:
         """Start a run; the one before, if it is still going, is cancelled."""
@@ -119,12 +137,9 @@ class Page:
         """Wait for a worker and forward what it says. A slow page slows its own run, nothing else."""
         request = {"start": start.model_dump(exclude_none=True)}
         try:
-            async with self.pool.lease(self._tell_place) as worker:
-                await worker.ask("run", request)
-                async with asyncio.timeout(self.limits.run_seconds):
-                    while worker.busy:
-                        _, body = await worker.hear()
-                        await self.send(body)
+            if not await self._forward(request, again=True):
+                # The worker was gone before it said a word: it had died while nobody needed it.
+                await self._forward(request)
         except WorkerDied as error:
             await self._last_words(str(error))
         except TimeoutError:
@@ -136,6 +151,23 @@ class Page:
             # The page is gone or does not read: nothing more to tell it, and no run to keep.
             with contextlib.suppress(*GONE):
                 await self.socket.close(TRY_AGAIN_LATER)
+
+    async def _forward(self, request: dict[str, Any], again: bool = False) -> bool:
+        """Pass on what a worker says; False if it died before its first word and may be asked `again`."""
+        heard = False
+        try:
+            async with self.pool.lease(self._tell_place) as worker:
+                await worker.ask("run", request)
+                async with asyncio.timeout(self.limits.run_seconds):
+                    while worker.busy:
+                        _, body = await worker.hear()
+                        heard = True
+                        await self.send(body)
+        except WorkerDied:
+            if heard or not again:
+                raise
+            return False
+        return True
 
     async def _tell_place(self, ahead: int) -> None:
         await self.send(say("queued", ahead=ahead))

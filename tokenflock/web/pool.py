@@ -16,7 +16,7 @@ from . import wire
 from .limits import Limits
 
 # What ends a request; everything else is news on the way.
-ENDS = ("done", "cancelled", "error", "replay")
+ENDS = ("done", "cancelled", "error", "list", "replay")
 DEBUG_VARIABLE = "TOKENFLOCK_DEBUG"
 
 TellPlace = Callable[[int], Awaitable[None]]
@@ -29,20 +29,21 @@ class WorkerDied(TokenflockError):
 class Worker:
     """One child process, and the request it is working on."""
 
-    def __init__(self, limits: Limits):
-        self.limits = limits
+    def __init__(self, limits: Limits, loads_engine: bool = True):
+        self.limits, self.loads_engine = limits, loads_engine
         self.number = 0
         self.busy = False
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start the process; it loads the engine while nobody waits for it."""
+        """Start the process; it may load the engine while nobody waits for it."""
         debugging = bool(os.environ.get(DEBUG_VARIABLE))
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "tokenflock.web.worker",
             json.dumps(self.limits.as_json()),
+            *(["engine"] if self.loads_engine else []),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=None if debugging else asyncio.subprocess.DEVNULL,
@@ -88,6 +89,9 @@ class Worker:
             kind, body = await wire.receive(stream)
         except asyncio.IncompleteReadError as error:
             raise WorkerDied(await self._obituary()) from error
+        except ValueError as error:
+            await self.kill()
+            raise WorkerDied(f"the engine's answer cannot be used ({error})") from error
         self.busy = kind not in ENDS
         return kind, body
 
@@ -118,6 +122,12 @@ class Worker:
         """End the process now."""
         with contextlib.suppress(ProcessLookupError):
             self._running.kill()
+        # asyncio waits for the end of the pipe as well, and stops reading a pipe that nobody empties.
+        stream = self._running.stdout
+        assert stream is not None
+        with contextlib.suppress(OSError, RuntimeError):
+            while await stream.read(2**16):
+                pass
         await self._running.wait()
 
 
@@ -138,8 +148,8 @@ class _Ticket:
 class Pool:
     """Some warm workers and a queue: who asked first is served first, and is told how many are ahead."""
 
-    def __init__(self, size: int, limits: Limits):
-        self.size, self.limits = size, limits
+    def __init__(self, size: int, limits: Limits, loads_engine: bool = True):
+        self.size, self.limits, self.loads_engine = size, limits, loads_engine
         self.workers: list[Worker] = []
         self._idle: list[Worker] = []
         self._queue: list[_Ticket] = []
@@ -241,7 +251,7 @@ class Pool:
                 await asyncio.sleep(self.limits.grace_seconds)
 
     async def _add(self) -> None:
-        worker = Worker(self.limits)
+        worker = Worker(self.limits, self.loads_engine)
         await worker.start()
         self.workers.append(worker)
         self._free(worker)

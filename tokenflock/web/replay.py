@@ -38,8 +38,7 @@ def read_replay(path: str | Path, roots: list[str] | None = None) -> dict[str, A
 
 def run_replay(run: Trajectory, name: str | None = None) -> dict[str, Any]:
     """Tokens along a clock, thinned and projected to what a page can draw."""
-    trace = run.attributes.get("trace")
-    spec = run.attributes.get("spec") or {}
+    trace, spec = _table(run, "trace"), _table(run, "spec") or {}
     times, states, notes = _tokens(run)
     frames, rows = spread(len(times), MOST_FRAMES), spread(states.shape[1], MOST_TOKENS)
     notes += _thinned(times, frames, states, rows)
@@ -54,8 +53,8 @@ def run_replay(run: Trajectory, name: str | None = None) -> dict[str, Any]:
     return plain(
         {
             "kind": "run" if trace is None else "trace",
-            "title": spec.get("title") or name or run.attributes.get("label") or "run",
-            "says": spec.get("says", ""),
+            "title": str(spec.get("title") or name or run.attributes.get("label") or "run"),
+            "says": str(spec.get("says", "")),
             "clock": "time" if trace is None else "layer",
             "times": times[frames].tolist(),
             "space": "sphere" if on_sphere else "euclidean",
@@ -69,6 +68,12 @@ def run_replay(run: Trajectory, name: str | None = None) -> dict[str, Any]:
             "notes": [*_outcome(run), *notes, *(trace or {}).get("notes", [])],
         }
     )
+
+
+def _table(run: Trajectory, name: str) -> dict[str, Any] | None:
+    """An attribute that is a table; a stored file may say anything there."""
+    found = run.attributes.get(name)
+    return found if isinstance(found, dict) else None
 
 
 def _outcome(run: Trajectory) -> list[str]:

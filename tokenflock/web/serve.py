@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from .bundle import require_bundle
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 8765
 PORTS_TO_TRY = 50
+FIRST_REQUEST_SECONDS = 10.0
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
@@ -99,9 +101,28 @@ def serve(
     """Serve until Ctrl-C (or SIGTERM); all workers are ended with it."""
     require_bundle()
     server = make_server(place, folders, workers, limits, when_ready)
+    # asyncio warns of every answer to a page that has gone; pages come and go.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     # uvicorn shuts down in order and then passes the signal on.
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[place.listener])
+
+
+def _patient_protocol() -> Any:
+    """HTTP whose connections are closed when their first request does not come."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Patient(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.loop.call_later(FIRST_REQUEST_SECONDS, self._give_up)
+
+        def _give_up(self) -> None:
+            if self.conn.their_state is h11.IDLE and self.cycle is None:
+                self.transport.close()
+
+    return Patient
 
 
 def make_server(
@@ -126,6 +147,8 @@ def make_server(
         make_app(Addresses(place.host, place.port), folders, workers, limits),
         # Starts processes safely beside other threads; nothing here needs a faster loop.
         loop="asyncio",
+        # Bounds the size of headers, which the faster parser does not.
+        http=_patient_protocol(),
         log_level="warning",
         access_log=False,
         server_header=False,

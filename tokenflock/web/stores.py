@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ STORE, SEGMENTS, METADATA = "trajectory.zarr", "segments", "zarr.json"
 TRAJECTORY = "tokenflock-trajectory-1"
 MOST_ENTRIES, MOST_FOLDERS = 1_000, 20_000
 DEEPEST = 4
-LARGEST_METADATA = 64 * 2**20
+LARGEST_METADATA = 8 * 2**20
 # Averaged over.
 SAMPLES = "sample"
 # Axes of states and observables: never settings that someone has swept.
@@ -50,6 +51,11 @@ class Found:
     kind: Kind
     title: str
     detail: str
+
+    def as_json(self) -> dict[str, str]:
+        """A line of the library. Names on a disk need not be text; what is none becomes '?'."""
+        lines = {"id": self.id, "kind": self.kind, "title": self.title, "detail": self.detail}
+        return {key: line.encode("utf-8", "replace").decode() for key, line in lines.items()}
 
     @property
     def id(self) -> str:
@@ -90,7 +96,12 @@ def _folders(folder: Path, roots: list[Path], depth: int, visited: set[Path]) ->
 
 
 def _is_result(folder: Path) -> bool:
-    return any((folder / name).exists() for name in (METADATA, STORE, SEGMENTS))
+    return any(os.path.lexists(folder / name) for name in (METADATA, STORE, SEGMENTS))
+
+
+def _is_own_folder(path: Path) -> bool:
+    """A folder itself, not a link to one, which may lead anywhere."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def inside(path: Path, roots: list[Path]) -> Path | None:
@@ -113,10 +124,10 @@ def require_inside(store: Path, roots: list[Path]) -> None:
 
 def describe(folder: Path) -> Found | None:
     """What a folder is, or None."""
-    if (folder / STORE).is_dir():
+    if _is_own_folder(folder / STORE):
         return _trajectory(folder, folder / STORE)
-    if (folder / SEGMENTS).is_dir():
-        parts = sorted((folder / SEGMENTS).glob("*.zarr"))
+    if _is_own_folder(folder / SEGMENTS):
+        parts = sorted(path for path in (folder / SEGMENTS).glob("*.zarr") if _is_own_folder(path))
         return _trajectory(folder, parts[-1]) if parts else None
     attributes = _attributes(folder)
     if attributes is None:
@@ -135,7 +146,9 @@ def _attributes(store: Path) -> dict[str, Any] | None:
 def _metadata(folder: Path) -> dict[str, Any]:
     try:
         path = folder / METADATA
-        if path.stat().st_size > LARGEST_METADATA:
+        # Neither a link, which may lead out of the folder, nor a pipe or device, which never ends.
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_METADATA:
             return {}
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

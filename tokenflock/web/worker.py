@@ -7,14 +7,17 @@ while the engine computes, and so that the process ends with the server, however
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..errors import InputError
 from . import wire
 from .limits import Limits
 from .messages import say
@@ -49,11 +52,16 @@ def main() -> None:
     _be_nice()
     inbox = Inbox(source)
     limits = Limits(**json.loads(sys.argv[1])) if len(sys.argv) > 1 else Limits()
+    _bound_memory(limits.process_gib)
+    if "engine" in sys.argv[2:]:
+        # Now, before the first request: the engine takes seconds to load.
+        from . import exact  # noqa: F401
     tasks, write = _tasks(limits, inbox), _writer(sink)
     while True:
         kind, request = inbox.requests.get()
         with _cpu_limit(limits.cpu_seconds):
             tasks[kind](request, write)
+        _tidy_up(limits.tidy_gib)
 
 
 def _own_the_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -79,26 +87,38 @@ def _writer(sink: BinaryIO) -> Write:
 
 
 def _tasks(limits: Limits, inbox: Inbox) -> dict[str, Task]:
-    # Imported now, before the first request: the engine takes seconds to load.
-    from ..memory import LIMIT_VARIABLE
-    from .exact import stream
-
-    os.environ.setdefault(LIMIT_VARIABLE, str(limits.memory_gib))
-
     def run(request: dict[str, Any], write: Write) -> None:
+        from ..memory import LIMIT_VARIABLE
+        from .exact import stream
+
+        os.environ.setdefault(LIMIT_VARIABLE, str(limits.memory_gib))
+
         def send(kind: str, **content: Any) -> None:
             write(kind, say(kind, **content))
 
         number = request["number"]
         stream(request["start"], limits, send, lambda: inbox.last_cancelled >= number)
 
+    def listing(request: dict[str, Any], write: Write) -> None:
+        from .stores import find
+
+        found = find([Path(root) for root in request["roots"]])
+        entries = [{**each.as_json(), "path": os.fsdecode(each.path)} for each in found]
+        write("list", json.dumps(entries))
+
     def replay(request: dict[str, Any], write: Write) -> None:
         from .replay import read_replay
 
         found = read_replay(request["path"], request["roots"])
-        write("replay", json.dumps(found, allow_nan=False, separators=(",", ":")))
+        body = json.dumps(found, allow_nan=False, separators=(",", ":"))
+        if len(body) > limits.replay_bytes:
+            raise InputError(
+                f"this is {len(body) / 2**20:.0f} MiB as a page reads it, and a page takes "
+                f"{limits.replay_bytes // 2**20} MiB"
+            )
+        write("replay", body)
 
-    return {"run": _told(run), "replay": _told(replay)}
+    return {"run": _told(run), "list": _told(listing), "replay": _told(replay)}
 
 
 def _told(task: Task) -> Task:
@@ -142,7 +162,42 @@ def _end_after(seconds: int | None) -> None:
     most = resource.getrlimit(resource.RLIMIT_CPU)[1]
     used = resource.getrusage(resource.RUSAGE_SELF)
     wanted = most if seconds is None else int(used.ru_utime + used.ru_stime) + 1 + seconds
+    if most != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
     resource.setrlimit(resource.RLIMIT_CPU, (wanted, most))
+
+
+def _bound_memory(gib: float) -> None:
+    """What a file or a run makes this process ask for beyond it is refused, not taken from others."""
+    try:
+        import resource
+    except ImportError:
+        return
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    wanted = int(gib * 2**30)
+    if most != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
+
+
+def _tidy_up(gib: float) -> None:
+    """Every new setting leaves a compiled program behind: forget them, and if that is not enough, end.
+
+    A process that ended is replaced by a new one.
+    """
+    if _resident_gib() > gib:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
+    if _resident_gib() > 2 * gib:
+        os._exit(0)
+
+
+def _resident_gib() -> float:
+    try:
+        with open("/proc/self/statm") as stream:
+            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**30
+    except OSError:  # no such file on other systems
+        return 0.0
 
 
 if __name__ == "__main__":
