@@ -57,7 +57,8 @@ def test_every_preset_plays(page):
         "[data-testid=preset] optgroup", "all => all.map(o => o.label)"
     )
     for paper in ("2312.10794", "2305.05465", "2410.06833", "2411.04990", "2407.01602",
-                  "2510.22026", "2512.01868", "2601.21366"):  # fmt: skip
+                  "2510.22026", "2512.01868", "2601.21366", "2509.25040", "2504.14697",
+                  "2405.18273"):  # fmt: skip
         assert any(paper in label for label in papers), paper
     for name in filter(None, names):
         control(page, "preset").select_option(name)

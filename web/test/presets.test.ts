@@ -11,7 +11,10 @@ import { validate } from "../src/spec/bounds.ts";
 import { stepOf } from "../src/spec/size.ts";
 import type { Spec } from "../src/spec/types.ts";
 
-const CORE = ["2312.10794", "2305.05465", "2410.06833", "2411.04990", "2407.01602", "2510.22026", "2512.01868", "2601.21366"];
+const CORE = [
+  ...["2312.10794", "2305.05465", "2410.06833", "2411.04990", "2407.01602", "2410.23228"],
+  ...["2510.22026", "2512.01868", "2601.21366", "2509.25040", "2504.14697", "2405.18273"],
+];
 
 function begin(spec: Spec): Simulator {
   const simulator = makeSimulator(spec, "js");
@@ -52,11 +55,13 @@ test("the tour uses presets that exist", () => {
 const COUNTS: Record<string, [time: number, clusters: number][]> = {
   sphere: [[6, 6], [11, 6], [12.5, 4], [39, 4], [41, 3]],
   warm: [[7, 1]],
-  circle: [[6, 3], [11, 2], [330, 2], [340, 1]],
+  circle: [[6, 3], [11, 2], [334.5, 2], [335.5, 1]],
   modes: [[8, 4], [20, 4]],
-  metastability: [[5, 2], [180, 2], [200, 1]],
+  metastability: [[5, 2], [187.5, 2], [188.5, 1]],
   staircase: [[0.4, 5], [0.5, 4], [1.3, 4], [1.4, 3], [4.3, 3], [4.5, 2], [327, 2], [328, 1]],
   causal: [[90, 7], [100, 7]],
+  pentagon: [[9, 5], [12, 1], [16, 1]],
+  phases: [[6, 5], [7.7, 5], [7.8, 4], [27, 4], [27.5, 3], [40, 3]],
   polytope: [[4, 5], [5, 5]],
   hardmax: [[4, 5], [10, 5]],
   leader: [[10, 3]],
@@ -84,12 +89,33 @@ test("warm: beta = 20 leaves about a dozen groups", () => {
   assert.ok(clusters >= 9 && clusters <= 14, String(clusters));
 });
 
-test("metastability: beta = 6 waits about three times as long", () => {
+test("metastability: beta = 6 waits almost four times as long", () => {
   const { spec } = findPreset("metastability")!;
   const colder: Spec = { ...spec, model: { ...spec.model, beta: 6 } };
   const simulator = begin(colder);
-  assert.equal(runTo(simulator, colder, 2.5 * 189).clusters, 2);
-  assert.equal(runTo(simulator, colder, 4 * 189).clusters, 1);
+  assert.equal(runTo(simulator, colder, 3.9 * 188.2).clusters, 2);
+  assert.equal(runTo(simulator, colder, 4 * 188.2).clusters, 1);
+});
+
+test("one-point: the order never falls, and approaches one ninefold per unit of time", () => {
+  const { spec } = findPreset("one-point")!;
+  const simulator = begin(spec);
+  const orders = Array.from({ length: 33 }, (_, k) => runTo(simulator, spec, k / 4).order);
+  orders.slice(1).forEach((order, k) => assert.ok(order > orders[k]!, `at t = ${(k + 1) / 4}`));
+  assert.ok(orders[8]! > 0.97);
+  for (let t = 3; t < 8; t++) {
+    const shrunk = (1 - orders[4 * t]!) / (1 - orders[4 * (t + 1)]!);
+    assert.ok(Math.abs(shrunk - 9) < 0.25, `${shrunk} from t = ${t}`);
+  }
+});
+
+test("phases: the cloud is flat when the groups stand", () => {
+  const { spec } = findPreset("phases")!;
+  const simulator = begin(spec);
+  const height = (): number => Math.max(...simulator.points.filter((_, k) => k % 3 === 2).map(Math.abs));
+  assert.ok(height() > 0.9);
+  runTo(simulator, spec, 6);
+  assert.ok(height() < 0.05, String(height()));
 });
 
 test("causal: the first token rests", () => {

@@ -37,7 +37,7 @@ export const CLUSTERING: Preset[] = [
     speed: 1,
     spec: {
       title: "circle",
-      says: "32 tokens on the circle: the number of clusters falls in steps, three at t = 6 and two at t = 11; that last pair waits until t = 336.",
+      says: "32 tokens on the circle: the number of clusters falls in steps, three at t = 6 and two at t = 11; that last pair waits until t = 335.",
       model: { name: "SA", beta: 4 },
       tokens: { law: "uniform", d: 2, n: 32, seed: 1 },
       solve: { t1: 40, method: "fixed", dt: 0.05, seed: 0 },
