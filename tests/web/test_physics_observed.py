@@ -268,7 +268,7 @@ def test_predictions_appear_where_their_hypotheses_hold():
     }
     assert quantities == {
         "orthogonal": {"cosine", "energy"},
-        "circle": {"cosine", "clusters", "energy"},
+        "circle": {"clusters", "energy"},
         "arcs": {"cosine", "clusters", "energy"},
         "causal": {"clusters", "energy"},
         "noise": {"order", "energy"},

@@ -4,6 +4,9 @@ import { test } from "node:test";
 import { differenceInWords, largestDistance } from "../src/charts/difference.ts";
 import { align, grid, nearestIndex, thin, valueText } from "../src/charts/lines.ts";
 import { cellUnder, fieldOf, labelledTicks, moveCell, PLOT } from "../src/charts/sweepGrid.ts";
+import { findPreset } from "../src/presets/index.ts";
+import type { ModelSpec, Spec, TokensSpec } from "../src/spec/types.ts";
+import { curvesFor } from "../src/theory/index.ts";
 import { framesShown, MOST_SECONDS, RATE } from "../src/export/frames.ts";
 
 test("the nearest time is found by bisection, ends included", () => {
@@ -91,4 +94,36 @@ test("a video shows every frame, or as many as fit, with both ends", () => {
   assert.equal(long.length, RATE * MOST_SECONDS);
   assert.deepEqual([long[0], long.at(-1)], [0, 12_344]);
   assert.ok(long.every((frame, i) => i === 0 || frame > long[i - 1]!));
+});
+
+function labelsOf(model: ModelSpec, tokens: TokensSpec): string {
+  const spec: Spec = { title: "", says: "", model, tokens, solve: { t1: 10, method: "fixed", dt: 0.01, seed: 0 } };
+  return curvesFor(spec).map(({ label }) => label).join(", ");
+}
+
+test("the equiangular law is drawn for starts with one common angle only", () => {
+  const { model } = findPreset("circle")!.spec;
+  for (const id of ["circle", "sphere", "warm", "staircase", "modes"]) {
+    const { spec } = findPreset(id)!;
+    assert.doesNotMatch(labelsOf(spec.model, spec.tokens), /equiangular/, id);
+  }
+  assert.match(labelsOf(model, { law: "uniform", d: 3, n: 2, seed: 1 }), /equiangular/);
+  assert.match(labelsOf(model, { law: "equiangular", d: 3, n: 3, correlation: 0.2 }), /equiangular/);
+  assert.match(labelsOf(model, { law: "equiangular", d: 3, n: 3, correlation: 0.2, perturb: 1e-3 }), /equiangular/);
+  assert.doesNotMatch(labelsOf(model, { law: "uniform", d: 3, n: 3, seed: 1 }), /equiangular/);
+});
+
+test("a wave is predicted only for many tokens per crest", () => {
+  const circle = (n: number): TokensSpec => ({ law: "uniform", d: 2, n, seed: 1 });
+  assert.doesNotMatch(labelsOf({ name: "SA", beta: 100 }, circle(8)), /mode/);
+  assert.doesNotMatch(labelsOf({ name: "SA", beta: 100 }, circle(64)), /mode/);
+  assert.match(labelsOf({ name: "SA", beta: 100 }, circle(256)), /dominant mode 14/);
+  assert.match(labelsOf({ name: "SA", beta: 4 }, circle(32)), /dominant mode 3/);
+});
+
+test("Renyi centres are counted where tokens hear themselves and earlier ones alike", () => {
+  const { model, tokens } = findPreset("causal")!.spec;
+  assert.match(labelsOf({ ...model, self_term: true, slope: 0 }, tokens), /centres/);
+  assert.doesNotMatch(labelsOf({ ...model, self_term: false }, tokens), /centres/);
+  assert.doesNotMatch(labelsOf({ ...model, slope: 0.1 }, tokens), /centres/);
 });

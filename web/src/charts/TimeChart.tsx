@@ -208,13 +208,14 @@ function Key({ store, curves, time }: { store: Store; curves: Curve[]; time: num
   return (
     <ul class="tfc-key">
       {curves.map((curve) => (
-        <li key={`${curve.kind}${curve.label}`} title={curve.note}>
+        <li key={`${curve.kind}${curve.label}`}>
           <svg width="22" height="8" aria-hidden="true">
             <line x1="0" y1="4" x2="22" y2="4" stroke={colourOf(curve, look)} stroke-width="2" stroke-dasharray={DASHES[curve.kind].join(" ")} />
           </svg>
           <span>
             {curve.label}
             {curve.source !== "" && <cite> {curve.source}</cite>}
+            {curve.note !== "" && <small>{curve.note}</small>}
           </span>
           <output>{valueText(curve.line.values[nearestIndex(curve.line.times, at)])}</output>
         </li>

@@ -51,34 +51,41 @@ function clockNote(spec: Spec): string {
   return " Drawn in the time of the flow; near clusters layers run 1 + step times slower.";
 }
 
+// Inner products c of a start count as one when they, and their rates e^{beta c}, differ by less than this.
+const NEARLY = 0.02;
+
 function equiangularCurve(spec: Spec): TheoryCurve[] {
   const { tokens } = spec;
   const grouped = tokens.law === "arcs" || tokens.law === "mixture";
   if (grouped || !isPlain(spec) || hasNoise(spec)) return [];
-  const exact = tokens.law === "equiangular" || tokenCount(spec) === 2;
-  const start = tokens.law === "equiangular" ? tokens.correlation : exact ? pairCosine(spec) : 0;
-  if (Math.abs(start) >= 1 - 1e-12) return [];
-  const gamma = equiangular(attractionOf(spec), tokenCount(spec), start);
-  const differs =
-    "What tokens at right angles to each other, as random ones in high dimension, would do; here they start " +
-    "elsewhere.";
+  const shared = commonCosine(spec);
+  if (shared === null || Math.abs(shared.mean) >= 1 - 1e-12) return [];
+  const exact = "Exact: all pairs share one inner product.";
+  const nearly = `Nearly exact: inner products differ by ${shared.spread.toPrecision(1)} at the start.`;
   return [
     {
       quantity: "cosine",
       label: "equiangular ODE",
       source: "2312.10794, Thm 6.8",
-      note: (exact ? "Exact: all pairs share one inner product." : differs) + clockNote(spec),
-      at: gamma,
+      note: (shared.spread < 1e-9 ? exact : nearly) + clockNote(spec),
+      at: equiangular(attractionOf(spec), tokenCount(spec), shared.mean),
     },
   ];
 }
 
-function pairCosine(spec: Spec): number {
+/** The inner product that all pairs of the start share, nearly; in d dimensions only up to d tokens can. */
+function commonCosine(spec: Spec): { mean: number; spread: number } | null {
+  const [n, d] = [tokenCount(spec), dimension(spec)];
+  if (n > d) return null;
   const { points } = startTokens(spec);
-  const d = dimension(spec);
-  let cosine = 0;
-  for (let k = 0; k < d; k++) cosine += points[k]! * points[d + k]!;
-  return cosine;
+  const token = (i: number): Float64Array => points.subarray(i * d, (i + 1) * d);
+  const cosines: number[] = [];
+  for (let i = 0; i < n; i++)
+    for (let j = 0; j < i; j++) cosines.push(token(i).reduce((sum, x, k) => sum + x * token(j)[k]!, 0));
+  const spread = Math.max(...cosines) - Math.min(...cosines);
+  const mean = cosines.reduce((sum, cosine) => sum + cosine, 0) / cosines.length;
+  const rates = Math.max(1, spec.model.beta!) * spread;
+  return rates < NEARLY && mean > -1 / (n - 1) ? { mean, spread } : null;
 }
 
 function twoClusterCurves(spec: Spec): TheoryCurve[] {
@@ -117,10 +124,14 @@ function twoClusterCurves(spec: Spec): TheoryCurve[] {
   ];
 }
 
+// With fewer tokens per wavelength the start is not a nearly uniform measure to which a wave could be added.
+const TOKENS_PER_WAVE = 8;
+
 function modeLine(spec: Spec): TheoryCurve[] {
   const uniform = spec.tokens.law === "uniform" && dimension(spec) === 2;
   if (!uniform || !isPlain(spec) || hasNoise(spec)) return [];
   const mode = dominantMode(2, spec.model.beta!);
+  if (tokenCount(spec) < TOKENS_PER_WAVE * mode) return [];
   return [
     {
       quantity: "clusters",
@@ -133,8 +144,10 @@ function modeLine(spec: Spec): TheoryCurve[] {
 }
 
 function centresLine(spec: Spec): TheoryCurve[] {
-  const { name, beta, weights } = spec.model;
-  const plain = (weights?.V ?? 1) === 1 && weights?.B === undefined;
+  const { name, beta, weights, self_term, slope } = spec.model;
+  const identity = (weights?.V ?? 1) === 1 && weights?.B === undefined;
+  // The statement is about tokens that hear themselves, and all earlier ones by their place alone.
+  const plain = identity && self_term !== false && (slope ?? 0) === 0;
   const distance = RENYI_FACTOR / Math.sqrt(beta ?? 0);
   if (name !== "CausalSA" || !plain || !(distance < Math.PI)) return [];
   const count = renyiCentres(startTokens(spec).points, dimension(spec), distance).length;
