@@ -18,6 +18,7 @@ import { makeSimulator, type Simulator } from "../../web/src/physics/simulator.t
 import { startTokens } from "../../web/src/physics/start.ts";
 import * as edit from "../../web/src/spec/edit.ts";
 import { validate } from "../../web/src/spec/bounds.ts";
+import { settled } from "../../web/src/spec/settle.ts";
 import { toToml } from "../../web/src/spec/toml.ts";
 import type { Spec } from "../../web/src/spec/types.ts";
 import { renyiCentres } from "../../web/src/theory/centres.ts";
@@ -106,9 +107,10 @@ function detour(spec: Spec, steps: number): unknown {
 }
 
 function edited(spec: Spec, changes: [keyof typeof edit, unknown[]][]): unknown[] {
-  let current = spec;
+  let wanted = spec;
   return changes.map(([name, parameters]) => {
-    current = (edit[name] as (spec: Spec, ...rest: unknown[]) => Spec)(current, ...parameters);
+    wanted = (edit[name] as (spec: Spec, ...rest: unknown[]) => Spec)(wanted, ...parameters);
+    const current = settled(wanted);
     return { spec: current, wrong: validate(current), toml: toToml(current) };
   });
 }

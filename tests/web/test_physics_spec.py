@@ -53,6 +53,10 @@ BROKEN = {
     "zero steps": (lambda s: put(s, "solve.dt", 0), "dt"),
     "a wild step": (lambda s: put(s, "solve.dt", 0.45), "rates"),
     "a step that is too long": (lambda s: put(s, "solve.t1", 1e-5), "at least one"),
+    "half a layer": (
+        lambda s: {**s, "solve": {"t1": 3.25, "method": "layers", "step": 0.5, "seed": 0}},
+        "whole number of layers",
+    ),
     "both steps": (lambda s: put(s, "solve.step", 0.1), "step"),
     "R^d": (lambda s: {**s, "tokens": {**STARTS["box-2d"]["tokens"]}}, "sphere"),
     "a matrix of another size": (lambda s: put(s, "model.weights", {"V": [[1.0]]}), "rows"),
@@ -125,6 +129,7 @@ EDITS = [
     ["withNoise", [0.3]],
     ["withNoise", [None]],
     *(["withStep", [length]] for length in (1e-3, 0.1, 100)),
+    *(["withEnd", [t1]] for t1 in (3.25, 1e6)),
     *(["withMethod", [method]] for method in ("fixed", "layers")),
     *(["withNormalisation", [{"scheme": s}]] for s in ("pre", "mix", "ngpt", "sqrt")),
     ["withNormalisation", [None]],

@@ -6,7 +6,8 @@ import { sideEffects, unavailable } from "../src/app/controls/explain.ts";
 import { grouped, lawsFor, startOf } from "../src/app/controls/starts.ts";
 import { PRESETS, findPreset } from "../src/presets/index.ts";
 import { validate } from "../src/spec/bounds.ts";
-import { withBeta, withDimension, withModel, withStart } from "../src/spec/edit.ts";
+import { withBeta, withCount, withDimension, withModel, withStart } from "../src/spec/edit.ts";
+import { settled } from "../src/spec/settle.ts";
 import { spaceOf, tokenCount } from "../src/spec/size.ts";
 import type { ModelName, Spec } from "../src/spec/types.ts";
 
@@ -16,10 +17,10 @@ test("every start on offer is valid for every preset, model and dimension", () =
   for (const { id, spec } of PRESETS) {
     for (const name of MODELS) {
       for (const d of [2, 3] as const) {
-        const base = withDimension(withModel(spec, name), d);
+        const base = settled(withDimension(withModel(spec, name), d));
         assert.deepEqual(validate(base), [], `${id} ${name} ${d}`);
         for (const [law] of lawsFor(base)) {
-          const next = withStart(base, startOf(base, law));
+          const next = settled(withStart(base, startOf(base, law)));
           assert.deepEqual(validate(next), [], `${id} ${name} ${d} ${law}`);
           assert.equal(next.tokens.law, law);
         }
@@ -45,8 +46,20 @@ test("what a change brings along is said", () => {
   assert.match(said, /no perceptron/);
   assert.match(sideEffects(perceptron, withModel(perceptron, "RescaledSA"), "model").join(" "), /in the plane/);
   const sphere = findPreset("sphere")!.spec;
-  assert.match(sideEffects(sphere, withBeta(sphere, 100), null).join(" "), /step was shortened/);
+  assert.match(sideEffects(sphere, settled(withBeta(sphere, 100)), null).join(" "), /step was shortened/);
   assert.deepEqual(sideEffects(sphere, withBeta(sphere, 8), null), []);
+  const noise = findPreset("noise")!.spec;
+  assert.match(sideEffects(noise, settled(withBeta(noise, 20)), null).join(" "), /step was shortened.*ends at t = 0\.002/);
+  const five = findPreset("staircase")!.spec;
+  assert.match(sideEffects(five, withCount(five, 9), "n").join(" "), /5 given tokens were replaced by 9 random/);
+  assert.deepEqual(sideEffects(sphere, withCount(sphere, 9), "n"), []);
+});
+
+test("a run of layers ends after whole ones", () => {
+  const { spec } = findPreset("leader")!;
+  const broken = { ...spec, solve: { ...spec.solve, t1: 3.25 } };
+  assert.match(validate(broken).join(" "), /whole number of layers/);
+  assert.deepEqual(settled(broken).solve, { ...spec.solve, t1: 3 });
 });
 
 test("what a model cannot have is explained", () => {

@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import type { Store } from "../src/app/contract.ts";
+import { extend } from "../src/app/controls/edit.ts";
 import { createStore } from "../src/app/store.ts";
 import { findPreset } from "../src/presets/index.ts";
 import type { RunReplay, SweepReplay } from "../src/replay/types.ts";
 import { checkReplay, framesOf, pack } from "../src/replay/unpack.ts";
-import { withBeta, withCount } from "../src/spec/edit.ts";
+import { withBeta, withConvention, withCount, withModel, withStep } from "../src/spec/edit.ts";
 
 let frames: FrameRequestCallback[] = [];
 let store: Store;
@@ -82,6 +83,45 @@ test("a change before the first step is no edit", () => {
   assert.equal(store.edited.value, false);
 });
 
+test("the step and the end that were chosen come back when the model slows down", () => {
+  const { spec } = findPreset("noise")!;
+  const now = () => store.spec.value.solve;
+  store.setSpec(spec, "noise");
+  store.changeModel((wanted) => withBeta(wanted, 20));
+  assert.ok(now().t1 < 0.01);
+  store.restart();
+  store.changeModel((wanted) => withBeta(wanted, 2));
+  assert.deepEqual(now(), spec.solve);
+  store.changeModel((wanted) => withStep(wanted, 0.02));
+  store.extend(50);
+  store.changeModel((wanted) => withConvention(withBeta(wanted, 15), "perspective"));
+  store.changeModel((wanted) => withModel(wanted, "SA"));
+  assert.deepEqual(now(), { ...spec.solve, dt: 0.02, t1: 50 });
+});
+
+test("an end that cannot be reached is said", () => {
+  store.setSpec(findPreset("leader")!.spec, "leader");
+  extend(store, 3.25);
+  assert.equal(store.spec.value.solve.t1, 3);
+  assert.equal(store.preset.value, "leader");
+  assert.match(store.message.value ?? "", /ends at t = 3: a run has whole layers/);
+});
+
+test("a changed run no longer carries the preset's sentence", () => {
+  const { spec } = findPreset("metastability")!;
+  const told = () => [store.spec.value.title, store.spec.value.says, store.recorded().says];
+  store.setSpec(spec, "metastability");
+  store.extend(300);
+  assert.deepEqual(told(), [spec.title, spec.says, spec.says]);
+  store.changeModel((wanted) => withBeta(wanted, 9));
+  store.changeModel((wanted) => withBeta(wanted, 8));
+  assert.deepEqual(told(), ["metastability, changed", "", ""]);
+  store.setSpec(spec, "metastability");
+  store.dragToken(0, [0, 1]);
+  store.dragToken(0, [1, 0]);
+  assert.deepEqual(told(), ["metastability, changed", "", ""]);
+});
+
 test("a dragged token is held, and marks the run as edited", () => {
   store.playing.value = true;
   display(3);
@@ -98,9 +138,9 @@ test("a dragged token is held, and marks the run as edited", () => {
 
 test("invalid settings are refused with a sentence", () => {
   const before = store.spec.value;
-  store.changeModel((spec) => ({ ...spec, solve: { ...spec.solve, dt: 99 } as typeof spec.solve }));
+  store.changeModel((spec) => ({ ...spec, model: { ...spec.model, beta: -1 } }));
   assert.equal(store.spec.value, before);
-  assert.match(store.message.value ?? "", /dt/);
+  assert.match(store.message.value ?? "", /beta/);
 });
 
 test("a run pauses at its end and can go on", () => {

@@ -38,6 +38,7 @@ function move(random: () => number): (spec: Spec) => Spec {
     (spec) => change.withPerceptron(spec, pick(null, { ...RELU_PERCEPTRON, scale: 4 * u })),
     (spec) => change.withNoise(spec, pick(null, 2 * u)),
     (spec) => change.withStep(spec, 10 ** (-3 * u)),
+    (spec) => change.withEnd(spec, 10 ** (6 * u - 2)),
     (spec) => change.withMethod(spec, pick("fixed", "layers")),
     (spec) => change.withNormalisation(spec, pick(null, { scheme: pick("pre", "mix", "peri", "ngpt", "sqrt") })),
     () => pick(...PRESETS.filter(({ id }) => id !== "modes")).spec,

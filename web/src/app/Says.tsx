@@ -17,10 +17,8 @@ function LiveSays({ store }: { store: Store }) {
   if (preset === undefined) {
     return (
       <>
-        <h2>Your own settings</h2>
-        <p data-testid="says">
-          {says === "" ? "Press play and watch the tokens." : `Changed from ${JSON.stringify(title)}, which says: ${says}`}
-        </p>
+        <h2>{says === "" ? "Your own settings" : title}</h2>
+        <p data-testid="says">{says === "" ? "Press play and watch the tokens." : says}</p>
       </>
     );
   }
@@ -49,6 +47,7 @@ function ReplaySays({ store }: { store: Store }) {
       <h2>{title}</h2>
       <p data-testid="says">{[says, projection, ...notes].filter(Boolean).join(" · ")}</p>
       <div class="tf-says-actions">
+        {typeof adopted === "string" && <small class="tf-note">{adopted}</small>}
         {adopted !== null && typeof adopted !== "string" && (
           <button type="button" data-testid="simulate" onClick={() => store.setSpec(adopted)}>
             Simulate it live

@@ -2,6 +2,8 @@
 import { batch } from "@preact/signals";
 import { recordReplay } from "../replay/record.ts";
 import type { RunReplay } from "../replay/types.ts";
+import { asChanged, withEnd } from "../spec/edit.ts";
+import { settled } from "../spec/settle.ts";
 import { tokenCount } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
 import { specOfCell } from "./adopt.ts";
@@ -15,10 +17,11 @@ type TimeActions = Pick<Store, "restart" | "stepOnce" | "stepBack" | "show" | "p
 type ReplayActions = Pick<Store, "recorded" | "open" | "watchCell" | "backToLive">;
 
 /** From the start of a spec. `dropExact` lets go of the engine's run, which belonged to another one. */
-function begin(state: State, dropExact: () => void, candidate: Spec, preset: string | null): void {
+function begin(state: State, dropExact: () => void, candidate: Spec, preset: string | null, wanted = candidate): void {
   dropExact();
   batch(() => {
     state.leaveReplay();
+    state.wanted = wanted;
     state.live.restart(candidate, state.wantedBackend.peek());
     state.spec.value = candidate;
     state.preset.value = preset;
@@ -34,7 +37,7 @@ export function runActions(state: State, dropExact: () => void): RunActions {
   };
   return {
     setSpec,
-    changeModel: (change) => changeModel(state, dropExact, change(state.spec.peek())),
+    changeModel: (change) => changeModel(state, dropExact, asChanged(change(state.wanted))),
     extend: (t1) => extend(state, t1),
     dragToken: (index, point) => dragToken(state, dropExact, index, point),
     releaseToken() {
@@ -48,12 +51,14 @@ export function runActions(state: State, dropExact: () => void): RunActions {
 }
 
 /** Other tokens begin a new run; another model goes on from the tokens that are there. */
-function changeModel(state: State, dropExact: () => void, candidate: Spec): void {
+function changeModel(state: State, dropExact: () => void, wanted: Spec): void {
+  const candidate = settled(wanted);
   if (!state.accepts(candidate)) return;
   const sameTokens = JSON.stringify(candidate.tokens) === JSON.stringify(state.spec.peek().tokens);
-  if (!sameTokens || state.playback !== null) return begin(state, dropExact, candidate, null);
+  if (!sameTokens || state.playback !== null) return begin(state, dropExact, candidate, null, wanted);
   dropExact();
   batch(() => {
+    state.wanted = wanted;
     const begun = state.shown.peek().steps > 0;
     state.live.change(candidate);
     state.spec.value = candidate;
@@ -64,9 +69,10 @@ function changeModel(state: State, dropExact: () => void, candidate: Spec): void
 }
 
 function extend(state: State, t1: number): void {
-  const spec = state.spec.peek();
-  const candidate = { ...spec, solve: { ...spec.solve, t1 } };
+  const wanted = withEnd(state.wanted, t1);
+  const candidate = settled(wanted);
   if (!state.accepts(candidate)) return;
+  state.wanted = wanted;
   state.live.spec = candidate;
   state.spec.value = candidate;
 }
@@ -80,6 +86,8 @@ function dragToken(state: State, dropExact: () => void, index: number, point: nu
   dropExact();
   batch(() => {
     state.live.drag(index, point);
+    state.wanted = asChanged(state.wanted);
+    state.spec.value = asChanged(state.spec.peek());
     state.preset.value = null;
     state.edited.value = true;
     state.publish();
@@ -108,7 +116,7 @@ export function timeActions(state: State, dropExact: () => void): TimeActions {
     tick: () => tick(state),
     restart() {
       if (state.playback !== null) show(0);
-      else begin(state, dropExact, state.spec.peek(), state.preset.peek());
+      else begin(state, dropExact, state.spec.peek(), state.preset.peek(), state.wanted);
     },
     stepOnce() {
       if (state.playback !== null) return show(state.playback.position + 1);

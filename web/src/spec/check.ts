@@ -212,6 +212,9 @@ class Checker {
     const steps = (solve["t1"] as number) / (solve[length] as number);
     if (steps < 1 - 1e-9) this.say(`solve.t1 must hold at least one ${length}`);
     if (steps > 1e9) this.say("this run has more than 1e9 steps; shorten t1");
+    // The engine's own tolerance.
+    if (!fixed && Math.abs(steps - Math.round(steps)) > 1e-6)
+      this.say(`solve.t1 must be a whole number of layers; it holds ${Number(steps.toPrecision(6))} of them`);
   }
 
   only(path: string, fields: Fields, allowed: string[]): void {

@@ -1,6 +1,7 @@
-// Pure functions that change one setting of a spec and keep it one that the page and the engine accept.
-import { defaultStep, largestStep, LIMITS, type Limit, longestTime, roundedDown } from "./bounds.ts";
-import { dimension, spaceOf, stepOf, tokenCount } from "./size.ts";
+// Pure functions that change one setting of a spec. What they return is a wish: `settled` makes of it a spec that
+// the page and the engine accept.
+import { LIMITS, type Limit } from "./bounds.ts";
+import { dimension, spaceOf, tokenCount } from "./size.ts";
 import type {
   LawSpec,
   Matrix,
@@ -13,10 +14,17 @@ import type {
   WeightsSpec,
 } from "./types.ts";
 
-// Beyond this a run is shortened: nobody watches it to the end, and the engine would not finish.
-const MOST_STEPS = 1_000_000;
+const CHANGED = ", changed";
+const LONGEST_TITLE = 60;
 
 export type ValuesKind = "identity" | "minus" | "diagonal" | "random";
+
+/** Without the sentence on what to watch for, which was about other settings; the title tells that too. */
+export function asChanged(spec: Spec): Spec {
+  if (spec.says === "" && spec.title.endsWith(CHANGED)) return spec;
+  const name = spec.title.endsWith(CHANGED) ? spec.title.slice(0, -CHANGED.length) : spec.title;
+  return { ...spec, title: name.slice(0, LONGEST_TITLE) + CHANGED, says: "" };
+}
 
 /** Another model; settings it does not have are dropped, and a start it cannot use is replaced. */
 export function withModel(spec: Spec, name: ModelName): Spec {
@@ -28,17 +36,17 @@ export function withModel(spec: Spec, name: ModelName): Spec {
     Object.assign(shared, kept("normalisation", normalisation), kept("noise", noise), kept("plus", plus));
   if (name === "RescaledSA" && weights !== undefined) shared.weights = givenOnly(weights);
   const tokens = startFor(name, spec.tokens);
-  return settled({ ...spec, model: shared, tokens });
+  return slowEnough({ ...spec, model: shared, tokens });
 }
 
 export function withBeta(spec: Spec, beta: number): Spec {
   if (spec.model.name === "HardmaxFlow") return spec;
-  return settled({ ...spec, model: { ...spec.model, beta: clamped(beta, LIMITS.beta) } });
+  return slowEnough({ ...spec, model: { ...spec.model, beta: clamped(beta, LIMITS.beta) } });
 }
 
 export function withConvention(spec: Spec, convention: "perspective" | "metastability"): Spec {
   if (spec.model.name !== "USA") return spec;
-  return settled({ ...spec, model: { ...spec.model, convention } });
+  return slowEnough({ ...spec, model: { ...spec.model, convention } });
 }
 
 /** Another number of tokens; a start of given points becomes a random one. */
@@ -67,11 +75,11 @@ export function withDimension(spec: Spec, d: 2 | 3): Spec {
   if (d === dimension(spec)) return spec;
   const { weights, ...model } = spec.model;
   const resized = weights === undefined ? {} : { weights: resizedWeights(weights, d) };
-  return settled({
+  return {
     ...spec,
     model: { ...model, ...resized },
     tokens: resizedStart(spec.tokens, d),
-  });
+  };
 }
 
 /** Another draw of the start and of the noise. */
@@ -86,7 +94,7 @@ export function withSeed(spec: Spec, seed: number): Spec {
 /** Another start; one that does not fit the model is replaced by one that does. */
 export function withStart(spec: Spec, tokens: TokensSpec): Spec {
   const resized = withDimension(spec, tokens.d);
-  return settled({ ...resized, tokens: startFor(spec.model.name, tokens) });
+  return { ...resized, tokens: startFor(spec.model.name, tokens) };
 }
 
 /** V = I, -I, a diagonal matrix or a random one. */
@@ -108,13 +116,13 @@ export function withValues(
     weights.seed = spec.model.weights?.seed ?? 0;
     if (Array.isArray(weights.V)) delete weights.B;
   }
-  return settled({ ...spec, model: withOptional(spec.model, "weights", nonEmpty(weights)) });
+  return { ...spec, model: withOptional(spec.model, "weights", nonEmpty(weights)) };
 }
 
 /** The perceptron on (with these settings) or off. */
 export function withPerceptron(spec: Spec, plus: PerceptronSpec | null): Spec {
   if (spec.model.name !== "SA" && spec.model.name !== "USA") return spec;
-  return settled({ ...spec, model: withOptional(spec.model, "plus", plus ?? undefined) });
+  return { ...spec, model: withOptional(spec.model, "plus", plus ?? undefined) };
 }
 
 /** Brownian noise of a temperature, or none. */
@@ -124,19 +132,24 @@ export function withNoise(spec: Spec, temperature: number | null): Spec {
     temperature === null
       ? undefined
       : { kind: "brownian" as const, temperature: clamped(temperature, LIMITS.temperature) };
-  return settled({ ...spec, model: withOptional(spec.model, "noise", noise) });
+  return { ...spec, model: withOptional(spec.model, "noise", noise) };
 }
 
 /** Another length of step: dt of the flow, or the weight of a layer. */
 export function withStep(spec: Spec, length: number): Spec {
   const { solve } = spec;
-  return settled({
+  return {
     ...spec,
     solve:
       solve.method === "fixed"
         ? { ...solve, dt: clamped(length, LIMITS.dt) }
         : { ...solve, step: clamped(length, LIMITS.step) },
-  });
+  };
+}
+
+/** Where the run ends. */
+export function withEnd(spec: Spec, t1: number): Spec {
+  return { ...spec, solve: { ...spec.solve, t1: clamped(t1, LIMITS.t1) } };
 }
 
 /** Steps of the flow, or layers of a network. */
@@ -145,36 +158,21 @@ export function withMethod(spec: Spec, method: "fixed" | "layers"): Spec {
   if (spec.solve.method === method) return spec;
   const solve =
     method === "fixed"
-      ? { t1, method, dt: defaultStep(spec), seed }
+      ? { t1, method, dt: LIMITS.dt.default, seed }
       : { t1, method, step: LIMITS.step.default, seed };
-  return settled({ ...spec, solve });
+  return { ...spec, solve };
 }
 
 /** Where layer norm stands; null is post-LN, the sphere dynamics of the theory. */
 export function withNormalisation(spec: Spec, scheme: NormalisationSpec | null): Spec {
   if (spec.model.name !== "SA" && spec.model.name !== "USA") return spec;
   const normalisation = scheme === null ? undefined : completed(scheme);
-  return settled({ ...spec, model: withOptional(spec.model, "normalisation", normalisation) });
+  return { ...spec, model: withOptional(spec.model, "normalisation", normalisation) };
 }
 
 function completed({ scheme, tau, alpha }: NormalisationSpec): NormalisationSpec {
   if (scheme === "mix") return { scheme, tau: tau ?? LIMITS.tau.default };
   return scheme === "ngpt" ? { scheme, alpha: alpha ?? LIMITS.alpha.default } : { scheme };
-}
-
-/** Steps short enough for the model, and an end that it can reach, after a whole number of layers. */
-function settled(given: Spec): Spec {
-  const spec = slowEnough(given);
-  const { solve } = spec;
-  if (solve.method === "fixed") {
-    const most = largestStep(spec);
-    const dt = solve.dt > most ? roundedDown(most) : solve.dt;
-    const t1 = Math.min(solve.t1, MOST_STEPS * dt, longestTime(spec));
-    return { ...spec, solve: { ...solve, dt, t1 } };
-  }
-  const end = Math.min(solve.t1, MOST_STEPS * solve.step, longestTime(spec));
-  const layers = Math.max(1, Math.floor(end / stepOf(spec) + 1e-9));
-  return { ...spec, solve: { ...solve, t1: layers * solve.step } };
 }
 
 /** The perspective clock of USA runs e^beta times faster: no step is short enough for a large beta. */

@@ -4,7 +4,7 @@ import { withMethod, withStep } from "../../spec/edit.ts";
 import { stepOf } from "../../spec/size.ts";
 import type { Store } from "../contract.ts";
 import { ChoiceField, NumberField } from "../fields.tsx";
-import { edit } from "./edit.ts";
+import { edit, extend } from "./edit.ts";
 
 // Below, nothing moves while one watches; where the model itself is faster, a tenth of its longest step.
 const SHORTEST = 1e-4;
@@ -42,7 +42,7 @@ export function StepControls({ store }: { store: Store }) {
         value={spec.solve.t1}
         min={stepOf(spec)}
         max={LIMITS.t1.max}
-        change={(t1) => store.extend(t1)}
+        change={(t1) => extend(store, t1)}
       />
     </>
   );

@@ -1,4 +1,5 @@
 // What else a change brought along, in words: nothing is dropped or shortened in silence.
+import { whyEnded } from "../../spec/settle.ts";
 import { spaceOf, stepOf, tokenCount } from "../../spec/size.ts";
 import type { Spec } from "../../spec/types.ts";
 import { short } from "../words.ts";
@@ -21,13 +22,22 @@ export function sideEffects(before: Spec, after: Spec, asked: "step" | "n" | "mo
   if (asked !== "n" && tokenCount(before) !== tokenCount(after)) {
     said.push(`This start has ${tokenCount(after)} tokens.`);
   }
+  if (asked === "n" && before.tokens.law === "points" && after.tokens.law !== "points") {
+    said.push(`The ${tokenCount(before)} given tokens were replaced by ${tokenCount(after)} random ones.`);
+  }
   if (asked !== "step" && before.solve.method === after.solve.method && stepOf(after) < stepOf(before)) {
     said.push(`The step was shortened to ${short(stepOf(after))}: tokens move faster now.`);
   }
+  if (after.solve.t1 < before.solve.t1 * (1 - 1e-9)) said.push(earlierEnd(after));
   if (asked === "model" && after.model.beta !== before.model.beta && before.model.beta !== undefined && after.model.beta !== undefined) {
     said.push(`beta was lowered to ${short(after.model.beta)}: this clock runs e^beta times faster.`);
   }
   return said;
+}
+
+/** A sentence on a run that ends before the time that was asked for. */
+export function earlierEnd(after: Spec): string {
+  return `The run now ends at t = ${short(after.solve.t1)}: ${whyEnded(after)}.`;
 }
 
 /** Why a setting cannot be used with this model; null when it can. */
