@@ -291,3 +291,12 @@ def test_all_workers_end_with_the_server():
         assert len(processes) == 2
         assert all(is_alive(process) for process in processes)
     assert not any(is_alive(process) for process in processes)
+
+
+@pytest.mark.slow
+def test_a_worker_that_has_grown_is_replaced_between_runs():
+    with serving(tidy_gib=0.05) as small, small.page() as page:
+        first = small.workers
+        assert page.run(start(t1=1.0)).end["type"] == "done"
+        assert page.run(start(t1=1.0)).end["type"] == "done"
+        assert small.workers != first

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from serving import ENDS, serving, settings, small_run, stand_in_bundle, start, until
+from serving import serving, settings, small_run, stand_in_bundle, start, until
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -372,22 +372,17 @@ def test_any_text_is_a_message_or_a_sentence(text):
         assert 0 < len(str(error)) <= 400
 
 
-@pytest.fixture(scope="module")
-def fuzzed_page(server):
-    with server.page() as opened:
-        yield opened
-
-
 @FUZZ
 @given(text=mutants() | st.text(max_size=200) | st.binary(max_size=200))
-def test_the_server_survives_any_message(server, fuzzed_page, text):
-    """Whatever is said, the page stays open, hears only known messages, and its ping is answered."""
-    fuzzed_page.say(text)
-    fuzzed_page.say({"type": "cancel"})
-    fuzzed_page.say({"type": "ping", "id": 99})
-    heard = fuzzed_page.hear_until("pong")
-    while heard[-1]["id"] != 99:
-        heard += fuzzed_page.hear_until("pong")
+def test_the_server_survives_any_message(server, text):
+    """Whatever is said is answered with known messages, the page stays open, and so does the server."""
+    with server.page() as page:
+        page.say(text)
+        first = page.hear()
+        page.say({"type": "cancel"})
+        page.say({"type": "ping", "id": 99})
+        heard = [first, *page.hear_until("pong")]
+        while heard[-1]["id"] != 99:
+            heard += page.hear_until("pong")
     assert {message["type"] for message in heard} <= KNOWN
-    assert sum(message["type"] in ENDS for message in heard) >= 1
     assert is_well(server)

@@ -95,6 +95,7 @@ def test_a_new_run_appears_in_the_library(server, shelf):
     before = len(server.get("/api/library").json())
     shutil.copytree(shelf[0] / "deeper" / "mine", shelf[0] / "later")
     after = server.get("/api/library").json()
+    shutil.rmtree(shelf[0] / "later")
     assert len(after) == before + 1
     assert len({entry["id"] for entry in after}) == len(after)
     assert any(entry["detail"].endswith("later") for entry in after)
@@ -107,6 +108,7 @@ def test_a_damaged_run_is_a_sentence(server, shelf):
             chunk.write_bytes(b"garbage")
     entry = next(e for e in server.get("/api/library").json() if "zz-damaged" in e["detail"])
     answer = server.get(f"/api/library/{entry['id']}")
+    shutil.rmtree(shelf[0] / "zz-damaged")
     assert answer.status_code == 422
     assert "not a readable" in answer.json()["detail"]
 
