@@ -46,14 +46,78 @@ def test_a_picture_opens(page):
     )
 
 
-def test_a_film_opens_with_all_its_frames(page):
-    download = saved(page, "export-video", seconds=120)
-    assert download.suggested_filename.endswith((".mp4", ".webm"))
-    frames = imageio_ffmpeg.read_frames(str(download.path()))
+def pictures_of(film):
+    frames = imageio_ffmpeg.read_frames(str(film.path()))
     width, height = next(frames)["size"]
-    pictures = [np.frombuffer(f, np.uint8).reshape(height, width, 3) for f in frames]
-    assert len(pictures) >= store(page, "store.length.value") - 1
+    return [np.frombuffer(f, np.uint8).reshape(height, width, 3) for f in frames]
+
+
+STATE = "[store.position.value, store.length.value, store.n.value, store.frame.value.time]"
+
+
+def begin_film(page):
+    control(page, "export").click()
+    control(page, "export-video").click()
+    until(page, "store.locked.value")
+
+
+def test_a_film_has_all_its_frames_whatever_is_pressed_meanwhile(page):
+    store(page, "(store.show(12), 1)")
+    before = store(page, STATE)
+    with page.expect_download(timeout=60_000) as film:
+        begin_film(page)
+        # By the mouse, which finds nothing to press, and past that.
+        box = control(page, "play").bounding_box()
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        assert store(page, "[store.locked.value, store.message.value]") == [True, None]
+        for name in ("play", "restart", "step"):
+            control(page, name).dispatch_event("click")
+        control(page, "n").evaluate("(n) => { n.value = 9; n.dispatchEvent(new Event('change')); }")
+        page.keyboard.press("Space")
+        page.keyboard.press("r")
+        assert store(page, "store.locked.value"), "this ran before the film was done"
+        assert "video is being made" in control(page, "message").inner_text()
+    assert film.value.suggested_filename.endswith((".mp4", ".webm"))
+    pictures = pictures_of(film.value)
+    assert len(pictures) == before[1]
     assert np.abs(pictures[0].astype(int) - pictures[-1]).max() > 40, "the tokens move in it"
+    until(page, "!store.locked.value && store.busy.value === null")
+    assert store(page, STATE) == before
+
+
+def test_a_cancelled_film_leaves_all_as_it_was(page):
+    store(page, "(store.playing.value = true, 1)")
+    until(page, "store.length.value > 60")
+    begin_film(page)
+    length = store(page, "store.length.value")
+    page.get_by_role("button", name="Cancel").click()
+    until(page, "!store.locked.value && store.busy.value === null && store.playing.value")
+    until(page, f"store.length.value > {length}")
+
+
+def test_a_spec_that_would_give_another_run_is_refused(page):
+    """The force of this preset depends on time: no run begins from its tokens at t > 0."""
+    control(page, "preset").select_option("polytope")
+    pause(page)
+    control(page, "export").click()
+    assert control(page, "export-toml").is_enabled()
+    page.keyboard.press("Escape")
+    advance(page, 5)
+    put(page, "beta", 0.9)
+    control(page, "export").click()
+    assert control(page, "export-toml").is_disabled()
+    assert "depends on the time" in control(page, "export-toml").inner_text()
+
+
+def test_escape_closes_what_lies_on_top(page):
+    page.set_viewport_size({"width": 390, "height": 800})
+    control(page, "tour").click()
+    control(page, "settings").click()
+    page.keyboard.press("Escape")
+    assert control(page, "settings").get_attribute("aria-expanded") == "false"
+    assert control(page, "tour-card").is_visible()
+    page.keyboard.press("Escape")
+    assert control(page, "tour-card").count() == 0
 
 
 def test_the_spec_runs_in_the_engine(page, tmp_path):
@@ -102,6 +166,14 @@ def test_a_replay_is_opened_again(page):
     until(page, "store.source.value.kind === 'replay'")
     store(page, f"(store.show({length - 1}), 1)")
     np.testing.assert_allclose(tokens(page), expected, atol=1e-6)
+    spec = saved(page, "export-toml")
+    with open(spec.path(), encoding="utf-8") as file:
+        assert Job(parse(file.read(), source="the page")).tokens.n == len(expected)
+    assert page.get_by_label("Attention matrix of").is_visible()
+    store(page, "(store.selected.value = 0, store.colouring.value = 'attention', 1)")
+    page.wait_for_function(
+        "document.querySelector('[data-testid=scene-legend]').innerText.includes('attention of')"
+    )
     control(page, "back-to-live").click()
     assert store(page, "store.source.value.kind") == "live"
 
