@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { carriesTokens, decodeHash, encodeState, type LinkState } from "../src/app/link.ts";
 import { startTokens } from "../src/physics/start.ts";
 import { PRESETS } from "../src/presets/index.ts";
-import { spaceOf } from "../src/spec/size.ts";
+import { stageOf } from "../src/scene/geometry.ts";
+import { dimension, spaceOf, stepOf } from "../src/spec/size.ts";
 import type { Spec } from "../src/spec/types.ts";
 
 function stateOf(spec: Spec, change: Partial<LinkState> = {}): LinkState {
@@ -19,6 +20,8 @@ function stateOf(spec: Spec, change: Partial<LinkState> = {}): LinkState {
     selected: 1,
     logTime: true,
     speed: 5,
+    camera: { stage: stageOf(spaceOf(spec), dimension(spec)), position: [1.5, -2, 4], target: [0, 0.25, 0] },
+    slots: [1, 0, 4],
     frame,
     ...change,
   };
@@ -120,6 +123,46 @@ test("what a link may not set falls back to what is harmless", async () => {
   assert.ok(opened !== null && "state" in opened);
   const { colouring, selected, speed, preset, edited } = opened.state;
   assert.deepEqual({ colouring, selected, speed, preset, edited }, { colouring: "cluster", selected: null, speed: 1, preset: null, edited: false });
+});
+
+test("links from before cameras and colours still open", async () => {
+  const { frame: _, camera: __, slots: ___, ...said } = stateOf(PRESETS[0]!.spec);
+  const opened = await decodeHash(forged({ ...said, tokens: false, radii: false }));
+  assert.ok(opened !== null && "state" in opened);
+  assert.equal(opened.state.camera, null);
+  assert.deepEqual(opened.state.slots, []);
+});
+
+test("a camera or colours that make no sense are left out", async () => {
+  const state = stateOf(PRESETS[0]!.spec);
+  const { frame: _, ...said } = state;
+  const good = state.camera!;
+  const cameras = [7, "home", { ...good, stage: "plane" }, { ...good, position: [1, 2] }, { ...good, target: [0, 0, 1e9] }, { ...good, position: [null, "a", 0] }];
+  for (const camera of cameras) {
+    const opened = await decodeHash(forged({ ...said, camera, slots: [0, -4, "a"], tokens: false, radii: false }));
+    assert.ok(opened !== null && "state" in opened);
+    assert.equal(opened.state.camera, null, JSON.stringify(camera));
+    assert.deepEqual(opened.state.slots, []);
+  }
+});
+
+test("a preset's name stands over its own settings only", async () => {
+  const { id, spec } = PRESETS[0]!;
+  const name = async (preset: string, other: Spec): Promise<string | null> => (await reopened(stateOf(other, { preset }))).preset;
+  assert.equal(await name(id, spec), id);
+  assert.equal(await name(id, { ...spec, solve: { ...spec.solve, t1: 17 } }), id, "a later end is no other run");
+  assert.equal(await name(id, { ...spec, model: { ...spec.model, beta: 0.5 } }), null);
+  assert.equal(await name(id, { ...spec, says: "something else" }), null);
+  assert.equal(await name("no-such", spec), null);
+});
+
+test("the time of a link is that of its steps", async () => {
+  const { spec } = PRESETS[0]!;
+  const at = (time: number, edited: boolean) => reopened(stateOf(spec, { time, edited, frame: null, steps: 100 }));
+  assert.equal((await at(100 * stepOf(spec), false)).time, 100 * stepOf(spec));
+  assert.equal((await at(3, true)).time, 3, "the step was changed on the way");
+  await assert.rejects(at(3, false), /steps/);
+  await assert.rejects(at(1e9, true), /time/);
 });
 
 test("a small link cannot unfold into a huge one", async () => {

@@ -5,9 +5,11 @@ import { ClusterColours, inheritSlots } from "../src/scene/clusterColours.ts";
 import { colourTokens } from "../src/scene/colours.ts";
 import { describeScene } from "../src/scene/describe.ts";
 import { convexHull, nextExtent, niceAbove, stageOf, ticks, tokenRadius, toWorld } from "../src/scene/geometry.ts";
+import { nudged } from "../src/scene/keyboard.ts";
 import { placeLabels, tokenName } from "../src/scene/labels.ts";
 import { clarity } from "../src/scene/order.ts";
 import { categorical, cividis, type Colour, fromHex, toCss, viridis } from "../src/scene/palette.ts";
+import { Vector3 } from "three";
 import { TrailKeeper } from "../src/scene/trails.ts";
 
 /** Relative luminance (WCAG 2.2). */
@@ -43,6 +45,25 @@ test("clusters keep their colours when they swap ranks", () => {
   // The lone token joins the second cluster, and two tokens leave the first.
   const second = keeper.assign(Int32Array.of(1, 1, 2, 0, 0, 0), [3, 2, 1]);
   assert.deepEqual([...second], [0, 0, -1, 1, 1, 1]);
+});
+
+test("colours of clusters can be taken elsewhere", () => {
+  const labels = Int32Array.of(0, 0, 0, 1, 1, 2);
+  const keeper = new ClusterColours();
+  keeper.adopt(labels, [5, 2]);
+  assert.deepEqual([...keeper.assign(labels, [3, 2, 1])], [5, 5, 5, 2, 2, -1]);
+  assert.deepEqual(keeper.ofClusters(labels, 2), [5, 2]);
+  assert.deepEqual(keeper.ofClusters(Int32Array.of(0), 1), [], "of another run");
+});
+
+test("arrows move a token along its space", () => {
+  const axes = { right: new Vector3(1, 0, 0), up: new Vector3(0, 1, 0) };
+  const on = nudged(new Vector3(0, 0, 1), "ArrowRight", axes, null);
+  assert.ok(on.x > 0.08 && Math.abs(on.y) < 1e-12 && Math.abs(on.length() - 1) < 1e-12);
+  assert.ok(nudged(new Vector3(0, 0, 1), "ArrowDown", axes, null).y < -0.08);
+  assert.deepEqual(nudged(new Vector3(1, 0, 0), "ArrowRight", axes, null), new Vector3(1, 0, 0), "at the rim it stays");
+  const free = nudged(new Vector3(1, 2, 3), "ArrowUp", axes, 10);
+  assert.ok(free.x === 1 && free.y > 2.8 && free.z === 3);
 });
 
 test("a merged cluster takes the colour of its larger part, a split one keeps it once", () => {

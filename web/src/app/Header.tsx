@@ -6,7 +6,7 @@ import { copyLink } from "./copyLink.ts";
 import { ExportMenu } from "./ExportMenu.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 import { LibraryMenu } from "./LibraryMenu.tsx";
-import { choosePreset } from "./opening.ts";
+import { visitPreset } from "./opening.ts";
 import type { Ui } from "./ui.ts";
 
 const THEMES = { auto: "light", light: "dark", dark: "auto" } as const;
@@ -71,7 +71,7 @@ function PresetChooser({ store }: { store: Store }) {
   const own = live ? "Your own settings" : "A replay";
   const choose = (id: string): void => {
     const preset = PRESETS.find((one) => one.id === id);
-    if (preset !== undefined) choosePreset(store, preset);
+    if (preset !== undefined) visitPreset(store, preset);
   };
   return (
     <select

@@ -11,6 +11,7 @@ const KEYS: [string, string][] = [
   ["?", "this help"],
   ["Esc", "close what is open"],
   ["Arrows, + and -", "turn and zoom, when the scene has the focus"],
+  ["[ and ]", "choose a token there; Shift and an arrow key move it"],
 ];
 const WORDS: [string, string][] = [
   ["Token", "a point on a sphere: what a transformer carries for one word, after layer norm."],

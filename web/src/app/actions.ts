@@ -6,7 +6,7 @@ import { asChanged, withEnd } from "../spec/edit.ts";
 import { settled } from "../spec/settle.ts";
 import { tokenCount } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
-import { specOfCell } from "./adopt.ts";
+import { atStart, specOfCell } from "./adopt.ts";
 import { catchUp } from "./catchup.ts";
 import type { Frame, Store } from "./contract.ts";
 import { Playback } from "./playback.ts";
@@ -45,8 +45,7 @@ export function runActions(state: State, dropExact: () => void): RunActions {
       state.publish();
     },
     jumpTo: (frame, steps, edited) => jumpTo(state, frame, steps, edited),
-    catchUp: (steps) =>
-      catchUp(state.live, steps, state.busy, () => state.publish(), () => state.pauseBroken()),
+    catchUp: (steps, last) => catchUp(state, steps, last),
   };
 }
 
@@ -163,7 +162,7 @@ export function replayActions(state: State, setSpec: (spec: Spec) => void): Repl
         return;
       }
       setSpec(found);
-      state.playing.value = true;
+      state.playing.value = !atStart(sweep, row, column);
     },
     backToLive() {
       batch(() => {

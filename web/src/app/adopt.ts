@@ -68,6 +68,12 @@ export function specOfCell(sweep: SweepReplay, row: number, column: number): Spe
   return { ...adopted, title: `${sweep.title}: ${cell}` };
 }
 
+/** Whether a cell shows the tokens before they moved. */
+export function atStart({ rows, columns }: SweepReplay, row: number, column: number): boolean {
+  const zero = (name: string, value?: number): boolean => value === 0 && PLACES[name]?.[1] === "t1";
+  return zero(rows.name, rows.values[row]) || zero(columns.name, columns.values[column]);
+}
+
 /** Sets "beta" or "model.noise.temperature" in a spec; false where there is no such place. */
 function put(spec: Table, name: string, value: number): boolean {
   const path = name.includes(".") ? name.split(".") : PLACES[name];

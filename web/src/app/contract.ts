@@ -1,6 +1,7 @@
 // The state of one view (page or widget), as signals. `store.ts` makes it; everything else reads it.
 import type { ReadonlySignal, Signal } from "@preact/signals";
 import type { LibraryEntry, Replay, RunReplay, SweepReplay } from "../replay/types.ts";
+import type { Stage } from "../scene/geometry.ts";
 import type { Spec } from "../spec/types.ts";
 import type { Options } from "./options.ts";
 
@@ -53,6 +54,16 @@ export interface Exact {
 
 export type Source = { kind: "live" } | { kind: "replay"; replay: RunReplay };
 
+/** Where a stage is seen from, in scene coordinates. */
+export interface Camera {
+  stage: Stage;
+  position: number[];
+  target: number[];
+}
+
+/** How computing a past ended: another run may have begun meanwhile, or it was too long or cancelled. */
+export type CaughtUp = "there" | "left" | "given up";
+
 export interface Busy {
   label: string;
   fraction: number | null; // null where nobody knows how far it is
@@ -91,6 +102,8 @@ export interface Store {
   selected: Signal<number | null>; // a chosen token
   colouring: Signal<Colouring>;
   logTime: Signal<boolean>; // charts over log t
+  camera: Signal<Camera | null>; // null: from where the stage is seen by itself
+  slots: Signal<number[]>; // colours of the clusters, largest first; the scene tells them, a link brings them back
   labels: ReadonlySignal<string[] | null>; // texts of tokens (a trace)
   exact: Signal<Exact | null>;
   exactFrame: ReadonlySignal<Frame | null>; // of the exact run, at the shown time
@@ -114,7 +127,7 @@ export interface Store {
   dragToken(index: number, point: number[]): void; // the token is held there until releaseToken
   releaseToken(): void;
   jumpTo(frame: Frame, steps: number, edited: boolean): void; // these tokens at this time, without a past
-  catchUp(steps: number): Promise<void>; // compute that many steps from the start, with progress
+  catchUp(steps: number, last?: Frame): Promise<CaughtUp>; // compute a past, with progress; `last` if it is affordable
   film(): Film;
   recorded(): RunReplay; // what is shown and its past, as a replay
   open(replay: Replay): void;

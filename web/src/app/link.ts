@@ -4,10 +4,12 @@
 // the length of a JSON header as 4 bytes little-endian, the header, then the tokens (and radii) as
 // little-endian float64, so that another machine goes on from the same numbers.
 import { base64Of, bytesOf } from "../replay/unpack.ts";
-import { validate } from "../spec/bounds.ts";
-import { dimension, spaceOf, tokenCount } from "../spec/size.ts";
+import { findPreset } from "../presets/index.ts";
+import { stageOf } from "../scene/geometry.ts";
+import { LIMITS, validate } from "../spec/bounds.ts";
+import { dimension, spaceOf, stepOf, tokenCount } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
-import type { Colouring, Frame } from "./contract.ts";
+import type { Camera, Colouring, Frame } from "./contract.ts";
 
 export interface LinkState {
   spec: Spec;
@@ -19,6 +21,8 @@ export interface LinkState {
   selected: number | null;
   logTime: boolean;
   speed: number;
+  camera: Camera | null;
+  slots: number[]; // colours of the clusters, largest first
   frame: Frame | null; // null: the start of the spec, or `steps` steps from it
 }
 
@@ -32,6 +36,7 @@ const LONGEST = 1_500_000; // characters of a link
 const LARGEST = 600_000; // bytes behind it, deflated or not
 const MOST_STEPS = 1_000_000;
 const ON_SPHERE = 1e-6;
+const FARTHEST = 100; // scene units: more than the camera goes
 const COLOURINGS: Colouring[] = ["cluster", "token", "attention"];
 
 /** Whether the tokens themselves belong into the link. */
@@ -83,10 +88,10 @@ function readState(given: unknown, rest: Uint8Array<ArrayBuffer>): LinkState {
   const count = (value: unknown, most: number): value is number =>
     Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most;
   if (!count(header.steps, MOST_STEPS)) throw new Error(`it asks for more than ${MOST_STEPS} steps`);
-  if (!Number.isFinite(header.time) || header.time < 0) throw new Error("its time is not a number");
+  checkTime(header);
   return {
     spec,
-    preset: typeof header.preset === "string" ? header.preset : null,
+    preset: ownPreset(header),
     time: header.time,
     steps: header.steps,
     edited: header.edited === true,
@@ -94,6 +99,8 @@ function readState(given: unknown, rest: Uint8Array<ArrayBuffer>): LinkState {
     selected: count(header.selected, n - 1) ? header.selected : null,
     logTime: header.logTime === true,
     speed: header.speed > 0 && header.speed <= 10_000 ? header.speed : 1,
+    camera: readCamera(header),
+    slots: Array.isArray(header.slots) && header.slots.every((slot) => count(slot, n)) ? header.slots.slice(0, n) : [],
     frame: header.tokens === true ? readFrame(header, rest, n, dimension(spec)) : null,
   };
 }
@@ -106,6 +113,29 @@ function readFrame(header: Header, rest: Uint8Array<ArrayBuffer>, n: number, d: 
   const points = numbers.slice(0, n * d);
   if (spaceOf(header.spec) === "sphere" && !onSphere(points, d)) throw new Error("its tokens do not lie on the sphere");
   return { time: header.time, points, radii: header.radii ? numbers.slice(n * d) : null };
+}
+
+/** The time is told by the steps, unless their length was changed on the way. */
+function checkTime({ spec, time, steps, edited }: Header): void {
+  if (!Number.isFinite(time) || time < 0 || time > LIMITS.t1.max) throw new Error("its time is no time of a run");
+  const told = steps * stepOf(spec);
+  if (edited !== true && Math.abs(time - told) > 1e-6 * (1 + told)) throw new Error("its time is not that of its steps");
+}
+
+/** The title and sentence of a preset stand over its own settings only; the end may be another one. */
+function ownPreset({ preset, spec }: Header): string | null {
+  const known = typeof preset === "string" ? findPreset(preset) : undefined;
+  const endless = (one: Spec): string => JSON.stringify({ ...one, solve: { ...one.solve, t1: 0 } });
+  return known !== undefined && endless(known.spec) === endless(spec) ? known.id : null;
+}
+
+/** Null in links that were made before they held one. */
+function readCamera({ camera, spec }: Header): Camera | null {
+  const stage = stageOf(spaceOf(spec), dimension(spec));
+  const place = (given: unknown): given is number[] =>
+    Array.isArray(given) && given.length === 3 && given.every((value) => Math.abs(value) <= FARTHEST);
+  if (camera?.stage !== stage || !place(camera.position) || !place(camera.target)) return null;
+  return { stage, position: camera.position, target: camera.target };
 }
 
 function checkSpec(spec: unknown): asserts spec is Spec {

@@ -2,7 +2,7 @@
 import { batch } from "@preact/signals";
 import { findPreset, PRESETS } from "../presets/index.ts";
 import type { Preset } from "../presets/types.ts";
-import type { Store } from "./contract.ts";
+import type { CaughtUp, Store } from "./contract.ts";
 import { carriesTokens, decodeHash, encodeState, type LinkState } from "./link.ts";
 import { prefersStillness } from "./theme.ts";
 
@@ -16,8 +16,18 @@ export function choosePreset(store: Store, preset: Preset, play = !prefersStilln
     store.colouring.value = preset.colouring ?? "cluster";
     store.logTime.value = preset.logTime ?? false;
     store.selected.value = null;
+    store.camera.value = null;
     store.playing.value = play;
   });
+}
+
+/** The same as a place to come back to: it gets the address, and Back leads to the one before. */
+export function visitPreset(store: Store, preset: Preset): void {
+  choosePreset(store, preset);
+  const hash = `#preset=${preset.id}`;
+  // The address of a notebook is not the widget's; and the choice may have been refused.
+  if (store.options.mode === "widget" || store.preset.peek() !== preset.id || location.hash === hash) return;
+  history.pushState(null, "", hash);
 }
 
 /** The address that brings this very state back. */
@@ -31,7 +41,9 @@ async function hashOf(store: Store): Promise<string> {
   const preset = findPreset(state.preset ?? "");
   const asGiven =
     preset !== undefined &&
+    JSON.stringify(state.spec) === JSON.stringify(preset.spec) &&
     state.steps === 0 &&
+    state.camera === null &&
     !state.edited &&
     state.selected === null &&
     state.colouring === (preset.colouring ?? "cluster") &&
@@ -54,11 +66,16 @@ export function stateOf(store: Store): LinkState {
     selected: store.selected.peek(),
     logTime: store.logTime.peek(),
     speed: store.speed.peek(),
+    camera: store.camera.peek(),
+    slots: steps > 0 && store.colouring.peek() === "cluster" ? store.slots.peek() : [],
     frame: carriesTokens(steps, edited, store.n.peek()) ? frame : null,
   };
 }
 
-/** Bring a state back: its tokens as they were, or computed again from the seed. */
+/**
+ * Bring a state back: its tokens as they were, or computed again from the seed. The past of a run that its spec
+ * tells is computed again too, where that does not take long.
+ */
 export async function applyState(store: Store, state: LinkState): Promise<void> {
   batch(() => {
     store.playing.value = false;
@@ -67,9 +84,16 @@ export async function applyState(store: Store, state: LinkState): Promise<void> 
     store.colouring.value = state.colouring;
     store.logTime.value = state.logTime;
     store.selected.value = state.selected;
-    if (state.frame !== null) store.jumpTo(state.frame, state.steps, state.edited);
+    store.camera.value = state.camera;
   });
-  if (state.frame === null && state.steps > 0) await store.catchUp(state.steps);
+  if ((await arrive(store, state)) === "there" && state.slots.length > 0) store.slots.value = state.slots;
+}
+
+async function arrive(store: Store, { frame, steps, edited }: LinkState): Promise<CaughtUp> {
+  const found = edited || steps === 0 ? "given up" : await store.catchUp(steps, frame ?? undefined);
+  if (found !== "given up" || frame === null) return found;
+  store.jumpTo(frame, steps, edited);
+  return "there";
 }
 
 /** Follow the address; a damaged one gives a sentence and the default preset. False when it asks for nothing. */
@@ -100,7 +124,8 @@ export function openFirst(store: Store): () => void {
   const hash = store.options.mode === "widget" ? "" : location.hash;
   const begin = (): void => (replay === undefined ? choosePreset(store, PRESETS[0]!) : store.open(replay));
   void followHash(store, hash).then((followed) => followed || begin());
-  const onHash = (): void => void followHash(store, location.hash);
+  const onHash = (): void =>
+    void followHash(store, location.hash).then((followed) => followed || (location.hash === "" && begin()));
   if (store.options.mode !== "widget") addEventListener("hashchange", onHash);
   return () => removeEventListener("hashchange", onHash);
 }

@@ -4,7 +4,7 @@ import { PRESETS } from "../presets/index.ts";
 import type { LibraryEntry, SweepReplay } from "../replay/types.ts";
 import { validate } from "../spec/bounds.ts";
 import type { Spec } from "../spec/types.ts";
-import type { Backend, Busy, Colouring, Exact, Frame, Measured, Source, Track } from "./contract.ts";
+import type { Backend, Busy, Camera, Colouring, Exact, Frame, Measured, Source, Track } from "./contract.ts";
 import { Live } from "./live.ts";
 import type { Playback } from "./playback.ts";
 
@@ -33,6 +33,8 @@ export class State {
   readonly selected = signal<number | null>(null);
   readonly colouring = signal<Colouring>("cluster");
   readonly logTime = signal(false);
+  readonly camera = signal<Camera | null>(null);
+  readonly slots = signal<number[]>([]);
   readonly exact = signal<Exact | null>(null);
   readonly sweep = signal<SweepReplay | null>(null);
   readonly library = signal<LibraryEntry[]>([]);

@@ -15,6 +15,17 @@ export class ClusterColours {
     return this.slots;
   }
 
+  /** The slot of every cluster, largest first. */
+  ofClusters(labels: Int32Array, clusters: number): number[] {
+    if (this.slots.length !== labels.length) return [];
+    return Array.from({ length: clusters }, (_, cluster) => this.slots[labels.indexOf(cluster)] ?? LONE);
+  }
+
+  /** Go on from slots that clusters had elsewhere. */
+  adopt(labels: Int32Array, slotOfCluster: readonly number[]): void {
+    this.slots = labels.map((label) => slotOfCluster[label] ?? LONE);
+  }
+
   forget(): void {
     this.slots = new Int32Array(0);
   }

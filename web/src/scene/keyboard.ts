@@ -1,4 +1,5 @@
 // The scene from the keyboard: arrows turn it, plus and minus zoom, brackets go through the tokens.
+import type { Vector3 } from "three";
 import type { Store } from "../app/contract.ts";
 import type { Viewpoint } from "./viewpoint.ts";
 
@@ -6,7 +7,7 @@ const STEP = Math.PI / 36;
 const ZOOM = 1.15;
 
 export const KEYS_HELP =
-  "Arrow keys turn the view, plus and minus zoom, 0 resets it; [ and ] choose the previous and the next token, Escape lets it go.";
+  "Arrow keys turn the view, plus and minus zoom, 0 resets it; [ and ] choose the previous and the next token, Shift and an arrow key move it, Escape lets it go.";
 
 /** True when the key meant something here; the page then does not use it for anything else. */
 export function pressKey(key: string, view: Viewpoint, store: Store): boolean {
@@ -27,6 +28,19 @@ export function pressKey(key: string, view: Viewpoint, store: Store): boolean {
   const action = actions[key];
   action?.();
   return action !== undefined;
+}
+
+/**
+ * A place one step further along an arrow of the screen: on the unit sphere (`extent` null) by an angle, and
+ * elsewhere by a share of the extent. Where the arrow points straight out of the sphere the place stays.
+ */
+export function nudged(place: Vector3, key: string, axes: { right: Vector3; up: Vector3 }, extent: number | null): Vector3 {
+  const arrow = (key === "ArrowLeft" || key === "ArrowRight" ? axes.right : axes.up).clone();
+  if (key === "ArrowLeft" || key === "ArrowDown") arrow.negate();
+  if (extent !== null) return place.clone().addScaledVector(arrow, STEP * extent);
+  const along = arrow.addScaledVector(place, -arrow.dot(place));
+  if (along.length() < 1e-6) return place.clone();
+  return place.clone().multiplyScalar(Math.cos(STEP)).addScaledVector(along.normalize(), Math.sin(STEP)).normalize();
 }
 
 function chooseNext(store: Store, step: number): void {

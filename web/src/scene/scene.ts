@@ -10,7 +10,7 @@ import { ClusterColours } from "./clusterColours.ts";
 import { colourTokens, type Legend } from "./colours.ts";
 import { drawDensity } from "./density.ts";
 import { convexHull, isFlat, isRound, nextExtent, reach, stageOf, tokenRadius, toWorld } from "./geometry.ts";
-import { pressKey } from "./keyboard.ts";
+import { nudged, pressKey } from "./keyboard.ts";
 import type { TokenLayer, TokenPicture } from "./layer.ts";
 import { drawHull, drawOverlay } from "./overlay.ts";
 import { listenToPointer } from "./pointer.ts";
@@ -30,6 +30,7 @@ const DENSITY_BINS = 360;
 const DENSITY_PAUSE_MS = 80; // between two estimates when there are many tokens
 const GIVE_UP_CONTEXT_MS = 3_000;
 const LEGEND_PAUSE_MS = 150;
+const MOST_SLOTS = 64; // clusters whose colours a link holds
 
 export class Scene {
   readonly legend = signal<Legend | null>(null);
@@ -42,6 +43,7 @@ export class Scene {
   private layer: TokenLayer;
   private readonly hovered = signal<number | null>(null);
   private readonly keeper = new ClusterColours();
+  private slots: number[] = [];
   private readonly trails = new TrailKeeper();
   private readonly undo: (() => void)[] = [];
   private world: Float32Array = new Float32Array(0);
@@ -58,11 +60,17 @@ export class Scene {
     this.element = element;
     this.store = store;
     this.switches = switches;
-    this.view = new Viewpoint(element, () => this.request());
+    this.view = new Viewpoint(element, () => this.seenAnew());
     this.layer = this.makeLayer();
     element.append(this.backdrop, this.layer.canvas, this.overlay);
     // Before the camera's controls, so that a grip on a token can hold the camera.
     this.undo.push(this.listenToPointer(), this.listenToKeys(), ...this.followStore(), this.followSize());
+  }
+
+  private seenAnew(): void {
+    const pose = this.view.pose;
+    if (JSON.stringify(pose) !== JSON.stringify(this.store.camera.peek())) this.store.camera.value = pose;
+    this.request();
   }
 
   /** Draw at the next frame of the screen. */
@@ -98,7 +106,17 @@ export class Scene {
       const next = stageOf(store.space.value, store.d.value);
       this.extent = null;
       this.trails.forget();
+      this.keeper.forget();
+      const asked = store.camera.peek();
       this.view.enter(next, sideOf(store.source.value));
+      this.view.look(asked);
+    });
+    const camera = effect(() => this.view.look(store.camera.value));
+    const slots = effect(() => {
+      if (store.slots.value === this.slots) return;
+      this.slots = store.slots.value;
+      this.keeper.adopt(store.measured.peek().labels, this.slots);
+      this.request();
     });
     const picture = effect(() => {
       for (const part of [store.frame, store.measured, store.dark, store.selected, store.colouring]) void part.value;
@@ -106,7 +124,7 @@ export class Scene {
       void [this.switches.trails.value, this.switches.hull.value, store.spec.value];
       this.request();
     });
-    return [stage, picture];
+    return [stage, camera, slots, picture];
   }
 
   private followSize(): () => void {
@@ -139,7 +157,8 @@ export class Scene {
   private listenToKeys(): () => void {
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target !== this.element) return;
-      if (!pressKey(event.key, this.view, this.store)) return;
+      const moves = event.shiftKey && event.key.startsWith("Arrow");
+      if (!(moves ? this.nudge(event.key) : pressKey(event.key, this.view, this.store))) return;
       event.preventDefault();
       event.stopPropagation();
     };
@@ -154,6 +173,22 @@ export class Scene {
       this.element.removeEventListener("keydown", press);
       this.element.removeEventListener("wheel", wheel, { capture: true });
     };
+  }
+
+  /** Move the chosen token along the space, as the arrow points on the screen. */
+  private nudge(key: string): true {
+    const { store } = this;
+    const index = store.selected.peek();
+    if (index === null) {
+      store.message.value = "Choose a token first: [ and ] go through them.";
+      return true;
+    }
+    const d = store.d.peek();
+    const place = new Vector3(...store.frame.peek().points.subarray(d * index, d * (index + 1)));
+    const moved = nudged(place, key, this.view.axes, isRound(this.view.stage) ? null : this.scale());
+    store.dragToken(index, moved.toArray().slice(0, d));
+    store.releaseToken();
+    return true;
   }
 
   private listenToPointer(): () => void {
@@ -211,6 +246,7 @@ export class Scene {
       hovered: this.hovered.peek(),
     });
     this.tellLegend(coloured.legend);
+    this.tellSlots();
   }
 
   private colour(frame: Frame): ReturnType<typeof colourTokens> {
@@ -274,6 +310,16 @@ export class Scene {
     const value = circleDensity(frame, DENSITY_BINS);
     this.density = { frame, made: now, value };
     return value;
+  }
+
+  /** For links, which bring the colours of the larger clusters back. */
+  private tellSlots(): void {
+    const { labels, sizes } = this.store.measured.peek();
+    const clusters = sizes.slice(0, MOST_SLOTS).filter((size) => size > 1).length;
+    const slots = this.keeper.ofClusters(labels, clusters);
+    if (slots.join() === this.slots.join()) return;
+    this.slots = slots;
+    this.store.slots.value = slots;
   }
 
   private tellLegend(legend: Legend): void {

@@ -1,6 +1,7 @@
 // Where the scene is seen from: one perspective camera for every stage and for both ways of drawing.
 import { MOUSE, Matrix4, PerspectiveCamera, TOUCH, Vector3 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import type { Camera } from "../app/contract.ts";
 import { isFlat, type Stage } from "./geometry.ts";
 
 /** Distance from which the whole scene is seen; tokens have their nominal size there. */
@@ -14,6 +15,8 @@ const HOME: Record<Stage, [number, number, number]> = {
   circle: [0, 0, 1],
   plane: [0, 0, 1],
 };
+
+const UNMOVED = 1e-4; // scene units that do not count as another place
 
 export interface Projected {
   x: number; // CSS pixels from the left
@@ -43,8 +46,7 @@ export class Viewpoint {
     this.side = side;
     this.controls?.dispose();
     this.camera.up.set(0, isFlat(stage) ? 1 : 0, isFlat(stage) ? 0 : 1);
-    const home = stage === "sphere" && side !== null ? side : new Vector3(...HOME[stage]);
-    this.camera.position.copy(home).setLength(DISTANCE);
+    this.camera.position.copy(this.home);
     // The controls read `up` once, when they are made.
     const controls = new OrbitControls(this.camera, this.element);
     controls.enableRotate = !isFlat(stage);
@@ -61,6 +63,38 @@ export class Viewpoint {
     this.controls = controls;
     this.fit();
     this.changed();
+  }
+
+  private get home(): Vector3 {
+    const direction = this.stage === "sphere" && this.side !== null ? this.side : new Vector3(...HOME[this.stage]);
+    return direction.clone().setLength(DISTANCE);
+  }
+
+  /** Where the stage is seen from; null where nobody has moved the view. */
+  get pose(): Camera | null {
+    const { position } = this.camera;
+    if (position.distanceTo(this.home) < UNMOVED && this.target.length() < UNMOVED) return null;
+    const rounded = (place: Vector3): number[] => place.toArray().map((value) => Number(value.toFixed(5)));
+    return { stage: this.stage, position: rounded(position), target: rounded(this.target) };
+  }
+
+  /** See this stage from there; a pose on another stage, or none, means from home. */
+  look(pose: Camera | null): void {
+    const known = pose?.stage === this.stage ? pose : null;
+    const position = known === null ? this.home : new Vector3().fromArray(known.position);
+    const target = new Vector3().fromArray(known?.target ?? [0, 0, 0]);
+    const away = position.distanceTo(this.camera.position) + target.distanceTo(this.target);
+    if (away < UNMOVED || position.distanceTo(target) < UNMOVED) return;
+    this.camera.position.copy(position);
+    this.target.copy(target);
+    this.controls?.update();
+  }
+
+  /** Unit vectors to the right and up on the screen, in scene coordinates. */
+  get axes(): { right: Vector3; up: Vector3 } {
+    const [right, up] = [new Vector3(), new Vector3()];
+    this.camera.matrixWorld.extractBasis(right, up, new Vector3());
+    return { right, up };
   }
 
   resize(width: number, height: number): void {
