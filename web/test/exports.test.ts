@@ -55,7 +55,7 @@ test("while a film is shown nothing changes the run, and afterwards all is as it
   assert.match(store.message.value!, /video is being made/);
   film.end();
   assert.deepEqual([store.frame.value, store.length.value, store.playing.value], [frame, length, true]);
-  assert.equal(store.locked.value, false);
+  assert.deepEqual([store.locked.value, store.message.value], [false, null]);
 });
 
 test("a film keeps its moments whatever becomes of the run", () => {

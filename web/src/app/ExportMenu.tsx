@@ -13,6 +13,7 @@ export function ExportMenu({ store, ui }: { store: Store; ui: Ui }) {
   const live = store.source.value.kind === "live";
   // Asked only while it is seen: of an edited run the answer depends on the shown frame.
   const refused = ui.panel.value === "export" ? specProblem(store) : null;
+  const specDetail = live ? "TOML for: tokenflock run" : "TOML for: tokenflock run, in the page's fixed steps";
   const act = (work: () => Promise<void> | void) => () => {
     ui.panel.value = null;
     void attempt(store, work);
@@ -21,7 +22,7 @@ export function ExportMenu({ store, ui }: { store: Store; ui: Ui }) {
     <Menu ui={ui} panel="export" icon="export" label="Export" title="Take a picture, a video, the spec or the run along">
       <Item test="export-png" text="Picture" detail="PNG of the scene" act={act(() => savePicture(store))} />
       <Item test="export-video" text="Video" detail="MP4 or WebM of the run so far" act={act(() => saveVideo(store))} />
-      <Item test="export-toml" text="Spec as a file" detail="TOML for: tokenflock run" refused={refused} act={act(() => saveToml(store))} />
+      <Item test="export-toml" text="Spec as a file" detail={specDetail} refused={refused} act={act(() => saveToml(store))} />
       {refused === null && <Item test="copy-toml" text="Copy the spec" detail="TOML into the clipboard" act={act(() => copyToml(store))} />}
       {live && store.options.mode !== "widget" && (
         <Item test="export-link" text="Copy link" detail="Opens at this very moment" act={act(() => copyLink(store))} />

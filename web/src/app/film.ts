@@ -4,6 +4,8 @@ import { measure } from "../observe/index.ts";
 import type { Film } from "./contract.ts";
 import type { Shown, State } from "./state.ts";
 
+export const LOCKED = "A video is being made of this run: wait until it is done, or cancel it.";
+
 /** Until `end`, the view shows the film and is locked: see `unlessLocked` in store.ts. */
 export function openFilm(state: State): Film {
   const { length } = state.shown.peek();
@@ -17,6 +19,7 @@ export function openFilm(state: State): Film {
     batch(() => {
       state.filmed.value = null;
       state.playing.value = resume;
+      if (state.message.peek() === LOCKED) state.message.value = null;
       state.publish();
     });
   batch(() => {

@@ -3,14 +3,12 @@ import { effect } from "@preact/signals";
 import { replayActions, runActions, timeActions } from "./actions.ts";
 import type { Store } from "./contract.ts";
 import { makeExactClient } from "./exact.ts";
-import { openFilm } from "./film.ts";
+import { LOCKED, openFilm } from "./film.ts";
 import type { Options } from "./options.ts";
 import { State } from "./state.ts";
 import { makeTheme } from "./theme.ts";
 import { makeTicker } from "./ticker.ts";
 import { viewsOf } from "./views.ts";
-
-const LOCKED = "A video is being made of this run: wait until it is done, or cancel it.";
 
 export function createStore(options: Options): Store {
   const state = new State();
