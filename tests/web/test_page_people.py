@@ -1,7 +1,7 @@
 """The page for everybody: without a mouse, on a phone, in the dark, and on the tour."""
 
 import pytest
-from pages import BROWSER, control, open_page, pause, store, until
+from pages import BROWSER, advance, control, open_page, pause, store, until
 
 pytestmark = pytest.mark.xdist_group("browser-people")
 AXE = BROWSER / "node_modules" / "axe-core" / "axe.min.js"
@@ -111,6 +111,40 @@ def test_the_tour_can_be_finished_without_a_mouse(tab, static_page):
     words = " ".join(texts).lower()
     for word in ("token", "beta", "metastab", "causal", "perceptron"):
         assert word in words or (word == "beta" and "β" in words), word
+
+
+def test_a_step_of_the_tour_is_not_done_by_the_one_before(tab, static_page):
+    open_page(tab, static_page.as_uri())
+    control(tab, "tour").click()
+    control(tab, "tour-next").click()
+    tab.get_by_test_id("tour-card").get_by_text("2 of 5").wait_for()
+    advance(tab, 200)
+    assert store(tab, "store.measured.value.clusters") == 1
+    assert control(tab, "tour-action").get_attribute("data-done") == "false"
+    control(tab, "tour-next").click()
+    tab.get_by_test_id("tour-card").get_by_text("3 of 5").wait_for()
+    until(tab, "store.preset.value === 'metastability'")
+    tab.wait_for_timeout(100)
+    assert control(tab, "tour-action").get_attribute("data-done") == "false"
+
+
+def test_the_causal_step_of_the_tour_can_be_done_without_a_mouse(tab, static_page):
+    open_page(tab, static_page.as_uri())
+    control(tab, "tour").click()
+    for _ in range(3):
+        control(tab, "tour-next").click()
+    tab.get_by_test_id("tour-card").get_by_text("4 of 5").wait_for()
+    action = tab.get_by_test_id("tour-action")
+    assert action.get_attribute("data-done") == "false"
+    tab.get_by_test_id("scene").focus()
+    tab.keyboard.press("]")
+    before = store(tab, "Array.from(store.frame.value.points)")
+    tab.keyboard.press("Shift+ArrowUp")
+    after = store(tab, "Array.from(store.frame.value.points)")
+    d = store(tab, "store.d.value")
+    assert after[:d] != before[:d] and after[d:] == before[d:]
+    assert sum(x * x for x in after[:d]) == pytest.approx(1)
+    until(tab, "document.querySelector('[data-testid=tour-action]').dataset.done === 'true'")
 
 
 def test_escape_leaves_the_tour(tab, static_page):

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Exact, Frame, Store } from "../src/app/contract.ts";
-import { fromHere, requestOf, restartProblem, withPart } from "../src/app/exact.ts";
+import { exactNote, fromHere, requestOf, restartProblem, withPart } from "../src/app/exact.ts";
 import { emptyTrack } from "../src/app/history.ts";
 import { frameAt, indexBefore } from "../src/app/interpolate.ts";
 import { startTokens } from "../src/physics/start.ts";
@@ -54,6 +54,16 @@ test("an edited run whose state is more than its tokens cannot go on in the engi
   assert.match(problem(pre, 3, Float64Array.of(1, 1.2))!, /radii.*restart/);
   assert.equal(problem(pre, 0, Float64Array.of(1, 1)), null);
   assert.equal(problem({}, 3), null);
+});
+
+test("with noise nobody is promised the same path", () => {
+  const note = (model: Partial<ModelSpec>, edited: boolean) =>
+    exactNote({ spec: { value: { ...spec, model: { ...spec.model, ...model } } }, frame: { value: start }, edited: { value: edited } } as Store);
+  const noise = { kind: "brownian" as const, temperature: 0.1 };
+  for (const edited of [false, true]) {
+    assert.match(note({ noise }, edited), /another path of the same noise/);
+    assert.match(note({}, edited), /where it puts the tokens/);
+  }
 });
 
 test("parts are joined, with times of the page", () => {

@@ -1,6 +1,6 @@
 // "Compute exactly": the engine's run beside the live one. Only where a server stands behind the page.
 import type { Exact, Store } from "./contract.ts";
-import { restartProblem } from "./exact.ts";
+import { exactNote } from "./exact.ts";
 
 const UNDER_WAY: Exact["status"][] = ["queued", "compiling", "running"];
 
@@ -19,7 +19,7 @@ export function ExactPanel({ store }: { store: Store }) {
           <button
             type="button"
             data-testid="compute-exactly"
-            title="The Python engine computes the same settings in double precision, with steps chosen for accuracy"
+            title="The Python engine computes the same settings in double precision, a flow with steps chosen for accuracy"
             onClick={() => store.computeExactly()}
           >
             Compute exactly
@@ -28,17 +28,8 @@ export function ExactPanel({ store }: { store: Store }) {
         {busy && <progress max={1} aria-label="Exact run" {...(run.status === "running" ? { value: run.fraction } : {})} />}
       </div>
       <p class="tf-note" role="status" data-testid="exact-status" data-status={run?.status ?? "none"}>
-        {run === null ? explanation(store) : run.message}
+        {run === null ? exactNote(store) : run.message}
       </p>
     </section>
   );
-}
-
-function explanation(store: Store): string {
-  const problem = restartProblem(store);
-  if (problem !== null) return problem;
-  const begins = store.edited.value ? "The engine goes on from these tokens" : "The engine runs the same settings";
-  return store.spec.value.model.noise === undefined
-    ? `${begins} in double precision; rings show where it puts the tokens.`
-    : `${begins} in double precision on another path of the same noise: rings show other places, with the same law.`;
 }

@@ -18,7 +18,18 @@ function glanceAt(store: Store, since: Since): Glance {
   };
 }
 
-export function Tour({ store, ui, index }: { store: Store; ui: Ui; index: number }) {
+interface Props {
+  store: Store;
+  ui: Ui;
+  index: number;
+}
+
+/** Every step begins anew: what the one before has seen does not count. */
+export function Tour(props: Props) {
+  return <Step key={props.index} {...props} />;
+}
+
+function Step({ store, ui, index }: Props) {
   const step = TOUR[index]!;
   const heading = useRef<HTMLHeadingElement>(null);
   const begin = useSignal<Glance | null>(null);
@@ -32,9 +43,8 @@ export function Tour({ store, ui, index }: { store: Store; ui: Ui; index: number
     const preset = findPreset(step.preset);
     if (preset !== undefined) choosePreset(store, preset, false);
     begin.value = look();
-    finished.value = false;
     heading.current?.focus({ preventScroll: false });
-  }, [index]);
+  }, []);
   // Once done it stays done, even when the run goes on.
   const done = finished.value || (begin.value !== null && step.done(look(), begin.value));
   useEffect(() => {

@@ -52,6 +52,16 @@ function moreThanTokens({ name, normalisation }: ModelSpec, { time, radii }: Fra
   return radii?.some((radius) => radius !== 1) ? "its tokens have radii of their own" : null;
 }
 
+/** What "Compute exactly" would do now, or why it cannot. */
+export function exactNote(store: Store): string {
+  const problem = restartProblem(store);
+  if (problem !== null) return problem;
+  const begins = store.edited.value ? "The engine goes on from these tokens" : "The engine runs the same settings";
+  return store.spec.value.model.noise === undefined
+    ? `${begins} in double precision; rings show where it puts the tokens.`
+    : `${begins} in double precision on another path of the same noise: rings show other places, with the same law.`;
+}
+
 /** The settings as the engine needs them; from the tokens shown when these are not the spec's own any more. */
 export function requestOf(spec: Spec, frame: Frame, edited: boolean, d: number): Request {
   const offset = edited ? frame.time : 0;
