@@ -52,7 +52,8 @@ def pictures_of(film):
     return [np.frombuffer(f, np.uint8).reshape(height, width, 3) for f in frames]
 
 
-STATE = "[store.position.value, store.length.value, store.n.value, store.frame.value.time]"
+STATE = """[store.position.value, store.length.value, store.n.value, store.frame.value.time,
+    store.colouring.value, store.speed.value]"""
 
 
 def begin_film(page):
@@ -75,6 +76,7 @@ def test_a_film_has_all_its_frames_whatever_is_pressed_meanwhile(page):
         control(page, "n").evaluate("(n) => { n.value = 9; n.dispatchEvent(new Event('change')); }")
         page.keyboard.press("Space")
         page.keyboard.press("r")
+        page.evaluate("location.hash = '#preset=leader'")
         assert store(page, "store.locked.value"), "this ran before the film was done"
         assert "video is being made" in control(page, "message").inner_text()
     assert film.value.suggested_filename.endswith((".mp4", ".webm"))

@@ -3,6 +3,7 @@ import { batch } from "@preact/signals";
 import { findPreset, PRESETS } from "../presets/index.ts";
 import type { Preset } from "../presets/types.ts";
 import type { CaughtUp, Store } from "./contract.ts";
+import { LOCKED } from "./film.ts";
 import { carriesTokens, decodeHash, encodeState, type LinkState } from "./link.ts";
 import { prefersStillness } from "./theme.ts";
 
@@ -124,8 +125,10 @@ export function openFirst(store: Store): () => void {
   const hash = store.options.mode === "widget" ? "" : location.hash;
   const begin = (): void => (replay === undefined ? choosePreset(store, PRESETS[0]!) : store.open(replay));
   void followHash(store, hash).then((followed) => followed || begin());
-  const onHash = (): void =>
-    void followHash(store, location.hash).then((followed) => followed || (location.hash === "" && begin()));
+  const onHash = (): void => {
+    if (store.locked.peek()) store.message.value = LOCKED;
+    else void followHash(store, location.hash).then((followed) => followed || (location.hash === "" && begin()));
+  };
   if (store.options.mode !== "widget") addEventListener("hashchange", onHash);
   return () => removeEventListener("hashchange", onHash);
 }
