@@ -97,7 +97,13 @@ def test_refusals():
             flock.ensemble(model, x0, 1.0, **{"every": 0.5, "method": layers, **options})
 
 
-@pytest.mark.parametrize("numerics", [{"method": flock.Layers(0.1)}, {"rtol": 1e-7, "atol": 1e-9}])
+@pytest.mark.parametrize(
+    "numerics",
+    [
+        {"method": flock.Layers(0.1)},
+        pytest.param({"rtol": 1e-7, "atol": 1e-9}, marks=pytest.mark.slow),
+    ],
+)
 def test_the_spec_it_carries_is_the_run_of_its_first_sample(numerics):
     from tokenflock.lab.job import Job
     from tokenflock.lab.spec import RunSpec

@@ -71,7 +71,10 @@ def test_the_published_euler_steps_are_reproduced_as_layers():
     np.testing.assert_allclose([e.time for e in events], [1.4, 2.6, 5.7, 364.1], atol=0.11)
 
 
-@pytest.mark.parametrize(("beta", "expected"), [(2.0, 7.972679), (4.0, 43.005), (8.0, 5803.694357)])
+@pytest.mark.parametrize(
+    ("beta", "expected"),
+    [(2.0, 7.972679), pytest.param(4.0, 43.005, marks=pytest.mark.slow), (8.0, 5803.694357)],
+)
 def test_T20_K3_4_two_cluster_lifetimes(beta, expected):
     """Equal masses, phi0 = 2, to cos = .999: particles and quadrature."""
     quadrature = float(theory.two_cluster_lifetime(2.0, np.arccos(0.999), 0.5, 0.5, beta))
@@ -95,7 +98,9 @@ def _lifetime(beta, angles):
     return run.reached
 
 
-@pytest.mark.parametrize("beta", [6.0, 10.0, 14.0])
+@pytest.mark.parametrize(
+    "beta", [*(pytest.param(beta, marks=pytest.mark.slow) for beta in (6.0, 10.0)), 14.0]
+)
 def test_cluster_reduced_flow_keeps_time_up_to_beta_14(beta):
     """Unequal clusters 3 : 5 whose lifetime grows like e^{1.4 beta}, up to 1.5e7."""
     expected = float(theory.two_cluster_lifetime(2.0, np.arccos(0.999), 3 / 8, 5 / 8, beta))

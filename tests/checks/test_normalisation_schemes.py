@@ -40,7 +40,12 @@ def path(name):
     return gap[1:], radii
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+FEW = ("pre", "ngpt")  # one that moves radii and one that does not; the others are slow tests
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in SCHEMES]
+)
 def test_T28_K6_3_particles_follow_the_equiangular_system(name):
     """1 - rho(t) and r(t) of the particle run against the closed scalar system."""
     gap, radii = path(name)

@@ -46,6 +46,7 @@ def test_circles_rest_in_several_clusters():
     assert sum("clusters" in axes.get_title() for axes in figure.axes) == 6
 
 
+@pytest.mark.slow
 def test_without_temperature_both_models_are_kuramoto():
     data = kuramoto.compute(n=8, samples=2, betas=(0.0, 4.0), times=9)
     flat = data.order_parameter.sel(beta=0.0)
