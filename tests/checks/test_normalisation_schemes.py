@@ -77,6 +77,7 @@ def test_T29_K6_4_initial_slopes(name):
     assert slope == pytest.approx(float(expected), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_T30_K6_6_sqrt_scaling_is_post_LN_on_another_clock():
     """rho_sqrt(t) = rho_post(2(sqrt(t+1) - 1)), for any start."""
     tokens = flock.uniform(flock.Sphere(3), 9, seed=1)

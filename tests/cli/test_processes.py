@@ -110,6 +110,7 @@ def test_a_run_that_is_really_killed_ends_with_the_same_numbers(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_the_printed_spec_gives_the_same_numbers_in_another_process(tmp_path):
     settings = ["n=6", "t1=2.0", "every=0.5", "figure=false"]
     chosen = ["--example", "circle", *(word for s in settings for word in ("--set", s))]

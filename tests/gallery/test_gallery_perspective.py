@@ -16,6 +16,7 @@ def phases():
     return phase_diagrams.compute(dims=(2, 512), end=15.0, **SMALL)
 
 
+@pytest.mark.slow
 def test_in_high_dimension_the_boundary_lies_on_the_theoretical_curve(phases):
     crossed = (phases.probability.sel(d=512) >= 0.5).argmax("time")
     measured = phases.time.values[crossed.values]
@@ -36,6 +37,7 @@ def test_phase_diagrams_are_drawn(phases):
     assert "1-0.001" in figure.axes[-1].get_ylabel()
 
 
+@pytest.mark.slow
 def test_circles_rest_in_several_clusters():
     data = circle_zoom.compute(**{**SMALL, "n": 32, "samples": 2}, end=30.0)
     # The circle Monte-Carlo reference of the theory: 2 or 3 clusters at beta = 4, 2 to 4 at 9.

@@ -27,6 +27,7 @@ def test_a_batch_is_its_members():
     np.testing.assert_allclose(run.states[1, 1, 2], alone.states, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_per_sample_weights_differ_and_per_run_weights_do_not():
     same = np.broadcast_to(np.asarray(TOKENS.points), (2, 8, 3)).copy()
     batch = flock.from_array(flock.Sphere(3), same)
@@ -194,6 +195,7 @@ def _loss_on_sphere(loss, arguments):
     return loss(*arguments)
 
 
+@pytest.mark.slow
 def test_gradient_of_an_observable():
     def final_energy(beta):
         save = flock.Save(observe=[flock.energy])
@@ -298,6 +300,7 @@ def test_weighted_tokens_are_repeated_tokens():
         np.testing.assert_allclose(few.array("energy"), many.array("energy"), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_weights_redrawn_in_a_flow_equal_the_same_weights_in_pieces():
     """The switches are met exactly: the error follows the tolerance, and no step is wasted on them."""
     entry = flock.Ginibre(0.8)

@@ -101,6 +101,7 @@ class TestNumbers:
         again = run_spec(parse(render(spec)), tmp_path / "again", False, False, silent)
         same(first, again)
 
+    @pytest.mark.slow
     def test_stopped_samples_wait_for_the_others(self, tmp_path):
         """A run in parts ends where one solve of the whole batch ends, sample by sample."""
         job = Job(start("batch"))

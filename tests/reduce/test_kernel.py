@@ -128,6 +128,7 @@ def test_derivatives_and_batches():
     np.testing.assert_allclose(pair, one, rtol=0, atol=1e-5 * np.linalg.norm(direction))
 
 
+@pytest.mark.slow
 def test_along_a_trajectory():
     tokens = flock.uniform(flock.Sphere(3), 70, seed=5)
     options = {"t1": 2.0, "method": flock.Layers(0.25)}

@@ -246,6 +246,7 @@ def free_port():
         return door.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_path_of_one(tmp_path):
     address = f"127.0.0.1:{free_port()}"
     both = [

@@ -129,6 +129,7 @@ def test_polynomials_of_general_queries_are_exact():
     assert error(make(pulled(2), kind, beta=1.0, queries=queries), TOL) < 1e-14
 
 
+@pytest.mark.slow
 def test_heads_with_their_own_b_and_v_along_a_trajectory():
     """A batch of samples and of beta, two heads, whole solves."""
     tokens = flock.uniform(flock.Sphere(2), 24, seed=2, samples=2)

@@ -159,6 +159,7 @@ def test_float32_tokens_stay_float32():
     assert Tiled(4)(task).dtype == jnp.float32
 
 
+@pytest.mark.slow
 def test_along_a_trajectory_in_a_batch():
     tokens = flock.uniform(flock.Sphere(3), 10, seed=2, samples=2)
     options = {"t1": 2.0, "rtol": 1e-9, "atol": 1e-11}

@@ -96,13 +96,22 @@ def test_the_keyboard_reaches_and_does_everything(tab, static_page):
     assert needed <= reached, needed - reached
 
 
+def at_step(tab, number):
+    """Wait for a step of the tour: once its scene is set, it takes the focus to its heading."""
+    tab.wait_for_function(
+        "n => document.activeElement.matches('[data-testid=tour-card] h2') &&"
+        " document.activeElement.innerText.startsWith(`${n} of 5`)",
+        arg=number,
+    )
+
+
 def test_the_tour_can_be_finished_without_a_mouse(tab, static_page):
     open_page(tab, static_page.as_uri())
     control(tab, "tour").focus()
     tab.keyboard.press("Enter")
     texts = []
     for step in range(1, 6):
-        tab.get_by_test_id("tour-card").get_by_text(f"{step} of 5").wait_for()
+        at_step(tab, step)
         texts.append(tab.get_by_test_id("tour-card").inner_text())
         control(tab, "tour-next").focus()
         tab.keyboard.press("Enter")
@@ -116,24 +125,25 @@ def test_the_tour_can_be_finished_without_a_mouse(tab, static_page):
 def test_a_step_of_the_tour_is_not_done_by_the_one_before(tab, static_page):
     open_page(tab, static_page.as_uri())
     control(tab, "tour").click()
+    at_step(tab, 1)
     control(tab, "tour-next").click()
-    tab.get_by_test_id("tour-card").get_by_text("2 of 5").wait_for()
+    at_step(tab, 2)
     advance(tab, 200)
     assert store(tab, "store.measured.value.clusters") == 1
     assert control(tab, "tour-action").get_attribute("data-done") == "false"
     control(tab, "tour-next").click()
-    tab.get_by_test_id("tour-card").get_by_text("3 of 5").wait_for()
-    until(tab, "store.preset.value === 'metastability'")
-    tab.wait_for_timeout(100)
+    at_step(tab, 3)
+    assert store(tab, "store.preset.value") == "metastability"
     assert control(tab, "tour-action").get_attribute("data-done") == "false"
 
 
 def test_the_causal_step_of_the_tour_can_be_done_without_a_mouse(tab, static_page):
     open_page(tab, static_page.as_uri())
     control(tab, "tour").click()
-    for _ in range(3):
+    for step in range(1, 4):
+        at_step(tab, step)
         control(tab, "tour-next").click()
-    tab.get_by_test_id("tour-card").get_by_text("4 of 5").wait_for()
+    at_step(tab, 4)
     action = tab.get_by_test_id("tour-action")
     assert action.get_attribute("data-done") == "false"
     tab.get_by_test_id("scene").focus()
