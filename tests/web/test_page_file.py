@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from packed import unpack
 from serving import stand_in_bundle
 from test_replay import made, on_sphere
 from typer.testing import CliRunner
@@ -14,7 +15,6 @@ from tokenflock.cli import app
 from tokenflock.errors import InputError
 from tokenflock.web import bundle
 from tokenflock.web.bundle import escape_script, static_page
-from tokenflock.web.packing import unpack
 from tokenflock.web.replay import run_replay
 
 RNG = np.random.default_rng(3)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from packed import unpack
 from pydantic import TypeAdapter
 from serving import small_run
 
@@ -14,7 +15,6 @@ from tokenflock import store
 from tokenflock.errors import InputError
 from tokenflock.trajectory import Trajectory
 from tokenflock.web import stores
-from tokenflock.web.packing import unpack
 from tokenflock.web.projection import project, spread
 from tokenflock.web.replay import read_replay, run_replay
 from tokenflock.web.shapes import Replay

@@ -9,10 +9,10 @@ import schemathesis
 import xarray as xr
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from packed import unpack
 from serving import STAND_IN, serving, settings, small_run, stand_in_bundle
 
 import tokenflock as flock
-from tokenflock.web.packing import unpack
 from tokenflock.web.serve import DEFAULT_PORT, PortTaken, bind
 
 # One process of the test run starts this server, not each.

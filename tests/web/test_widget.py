@@ -5,11 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+from packed import unpack
 from serving import STAND_IN, stand_in_bundle
 from test_replay import made, on_sphere
 
 from tokenflock.errors import InputError
-from tokenflock.web.packing import unpack
 
 RNG = np.random.default_rng(4)
 

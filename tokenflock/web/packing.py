@@ -18,14 +18,6 @@ def pack(array: Any, dtype: Dtype = "float64") -> dict[str, Any]:
     return {"dtype": dtype, "shape": list(content.shape), "data": data}
 
 
-def unpack(packed: dict[str, Any]) -> np.ndarray:
-    """The array of a PackedArray."""
-    numbers = np.frombuffer(
-        base64.b64decode(packed["data"]), np.dtype(packed["dtype"]).newbyteorder("<")
-    )
-    return numbers.reshape(packed["shape"])
-
-
 def numbers(values: Any) -> list[float | None]:
     """A list for JSON: what is not finite becomes None."""
     return [value if math.isfinite(value) else None for value in np.asarray(values, float).tolist()]

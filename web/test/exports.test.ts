@@ -9,21 +9,15 @@ import { findPreset } from "../src/presets/index.ts";
 import type { RunReplay } from "../src/replay/types.ts";
 import { withBeta, withCount } from "../src/spec/edit.ts";
 import type { Spec } from "../src/spec/types.ts";
+import { display, useScreen } from "./screen.ts";
 
-let frames: FrameRequestCallback[] = [];
 let store: Store;
 
 beforeEach(() => {
-  frames = [];
-  globalThis.requestAnimationFrame = (call) => frames.push(call);
-  globalThis.cancelAnimationFrame = (handle) => void (frames[handle - 1] = () => undefined);
+  useScreen();
   store = createStore({ mode: "static", version: "test", replays: [] });
 });
 afterEach(() => store.dispose());
-
-function display(count: number): void {
-  for (let k = 0; k < count; k++) frames.splice(0).forEach((call) => call(performance.now()));
-}
 
 test("while a film is shown nothing changes the run, and afterwards all is as it was", () => {
   for (let k = 0; k < 12; k++) store.stepOnce();

@@ -8,22 +8,15 @@ import { findPreset } from "../src/presets/index.ts";
 import type { RunReplay, SweepReplay } from "../src/replay/types.ts";
 import { checkReplay, framesOf, pack } from "../src/replay/unpack.ts";
 import { withBeta, withConvention, withCount, withModel, withStep } from "../src/spec/edit.ts";
+import { display, useScreen } from "./screen.ts";
 
-let frames: FrameRequestCallback[] = [];
 let store: Store;
 
 beforeEach(() => {
-  frames = [];
-  globalThis.requestAnimationFrame = (call) => frames.push(call);
-  globalThis.cancelAnimationFrame = (handle) => void (frames[handle - 1] = () => undefined);
+  useScreen();
   store = createStore({ mode: "static", version: "test", replays: [] });
 });
 afterEach(() => store.dispose());
-
-/** Let the page display that many frames. */
-function display(count: number): void {
-  for (let k = 0; k < count; k++) frames.splice(0).forEach((call) => call(performance.now()));
-}
 
 test("playing advances, records and measures; pausing stops", () => {
   store.playing.value = true;

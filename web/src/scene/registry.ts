@@ -16,8 +16,3 @@ export function sceneOf(store: Store): Scene {
   if (scene === undefined) throw new Error("The scene is not on the page, so there is no picture of it to take.");
   return scene;
 }
-
-/** The scene as it is on the screen, on a canvas of its own. */
-export function sceneCanvas(store: Store): HTMLCanvasElement {
-  return sceneOf(store).shot();
-}
