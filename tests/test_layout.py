@@ -24,6 +24,8 @@ LAYERS = [
     {"integrate"},
     {"store", "plot", "ensembles"},
     {"lab", "tracing"},
+    {"sweeps"},
+    {"records"},
     {"claims", "gallery", "bench"},
     {"web"},
     {"cli"},

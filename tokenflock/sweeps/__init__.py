@@ -1,0 +1,1 @@
+"""Sweeps: thousands of runs over a grid of settings, in one dataset that survives every crash."""
