@@ -39,6 +39,11 @@ def read_text(path: Path) -> str:
 
 def parse(text: str, overrides: list[str] | None = None, source: str = "the spec") -> RunSpec:
     """A validated spec from TOML and `path=value` overrides."""
+    return validated(load(text, overrides, source), source)
+
+
+def load(text: str, overrides: list[str] | None, source: str, more: tuple[str, ...] = ()) -> Any:
+    """The table of a TOML text with `path=value` overrides; `more` are tables beside those of a run."""
     try:
         table = tomllib.loads(text)
     except RecursionError as error:
@@ -46,7 +51,12 @@ def parse(text: str, overrides: list[str] | None = None, source: str = "the spec
     except TOML_ERRORS as error:
         raise InputError(f"{source} is not valid TOML: {error}") from error
     for override in overrides or []:
-        _apply(table, override)
+        _apply(table, override, more)
+    return table
+
+
+def validated(table: dict[str, Any], source: str) -> RunSpec:
+    """A spec from a table, or sentences on what is wrong with it."""
     try:
         return RunSpec.model_validate(table)
     except ValidationError as error:
@@ -71,7 +81,7 @@ def identity(spec: RunSpec) -> str:
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _apply(table: dict[str, Any], override: str) -> None:
+def _apply(table: dict[str, Any], override: str, more: tuple[str, ...]) -> None:
     path, equals, text = override.partition("=")
     keys = [key.strip() for key in path.split(".")]
     if not equals or not all(keys):
@@ -79,14 +89,20 @@ def _apply(table: dict[str, Any], override: str) -> None:
             "--set takes path=value, for example --set beta=4 or --set tokens.n=128; "
             f"got {override!r}"
         )
-    if keys[0] not in RunSpec.model_fields:
-        keys = _complete(table, keys)
+    if keys[0] not in (*RunSpec.model_fields, *more):
+        keys = complete(table, keys, "--set")
+    put(table, keys, _value(path, text.strip()), "--set")
+
+
+def put(table: dict[str, Any], keys: list[str], value: Any, asked_by: str) -> None:
+    """Set the value at a path of a table; missing tables on the way are made."""
     target = table
     for key in keys[:-1]:
         target = target.setdefault(key, {})
         if not isinstance(target, dict):
-            raise InputError(f"--set {path}: {key} is not a table, so it has no {keys[-1]}")
-    target[keys[-1]] = _value(path, text.strip())
+            path = ".".join(keys)
+            raise InputError(f"{asked_by} {path}: {key} is not a table, so it has no {keys[-1]}")
+    target[keys[-1]] = value
 
 
 def _value(path: str, text: str) -> Any:
@@ -103,7 +119,7 @@ def _value(path: str, text: str) -> Any:
         return text
 
 
-def _complete(table: dict[str, Any], keys: list[str]) -> list[str]:
+def complete(table: dict[str, Any], keys: list[str], asked_by: str) -> list[str]:
     """The one path that ends in these keys, among those given and those the spec allows."""
     given = ".".join(keys)
     for paths in (_leaves(table), _allowed(table)):
@@ -112,9 +128,9 @@ def _complete(table: dict[str, Any], keys: list[str]) -> list[str]:
             return found[0]
         if found:
             options = " or ".join(".".join(path) for path in found)
-            raise InputError(f"--set {given}=... is ambiguous; write {options}")
+            raise InputError(f"{asked_by} {given}=... is ambiguous; write {options}")
     known = sorted({path[-1] for path in _allowed(table)})
-    raise InputError(f"--set {given}=...: this spec has no key {given!r}{nearest(given, known)}")
+    raise InputError(f"{asked_by} {given}=...: this spec has no key {given!r}{nearest(given, known)}")
 
 
 def _leaves(table: dict[str, Any], prefix: tuple[str, ...] = ()) -> list[list[str]]:

@@ -34,12 +34,14 @@ BOUNDS = {
 }
 
 
-def explain(error: ValidationError, table: dict[str, Any], source: str) -> str:
+def explain(
+    error: ValidationError, table: dict[str, Any], source: str, root: type[BaseModel] = RunSpec
+) -> str:
     """One line for the whole error; the alternatives of a union become one sentence."""
     by_key: dict[Path, list[Any]] = {}
     for problem in error.errors(include_url=False):
         by_key.setdefault(_path(problem, table), []).append(problem)
-    sentences = [_sentence(path, problems, table) for path, problems in by_key.items()]
+    sentences = [_sentence(path, problems, table, root) for path, problems in by_key.items()]
     shown = sentences[:MOST_SENTENCES]
     more = len(sentences) - len(shown)
     return f"{source}: " + "; ".join(shown) + (f"; and {more} more" if more else "")
@@ -60,12 +62,14 @@ def _path(problem: Any, table: dict[str, Any]) -> Path:
     return tuple(kept)
 
 
-def _sentence(path: Path, problems: list[Any], table: dict[str, Any]) -> str:
+def _sentence(
+    path: Path, problems: list[Any], table: dict[str, Any], root: type[BaseModel]
+) -> str:
     where = ".".join(str(part) for part in path) or "the spec"
     problem = problems[0]
     kind, context = problem["type"], problem.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"unknown key {where}{nearest(problem['loc'][-1], _known_keys(path, table))}"
+        return f"unknown key {where}{nearest(problem['loc'][-1], _known_keys(path, table, root))}"
     if kind == "missing":
         return f"{where} is missing"
     if kind.startswith("union_tag"):
@@ -105,9 +109,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _known_keys(path: Path, table: dict[str, Any]) -> list[str]:
+def _known_keys(path: Path, table: dict[str, Any], root: type[BaseModel]) -> list[str]:
     """Keys allowed beside the unknown one."""
-    spec: Any = RunSpec
+    spec: Any = root
     here: Any = table
     for part in path[:-1]:
         here = here[part]

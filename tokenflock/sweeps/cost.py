@@ -1,0 +1,70 @@
+"""How long a cell may take, guessed from its spec alone: the guess decides how a grid is cut, no more.
+
+The guess must not be a measurement: a resumed sweep, or the same sweep on another machine, cuts its
+grid alike.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..lab.spec import RunSpec
+
+# A block should take about this long: little is lost by a kill, and little time goes into hand-overs.
+BLOCK_SECONDS = 2.0
+LARGEST_BATCH = 256
+# So many blocks keep a progress bar moving and a few workers busy to the end.
+FEWEST_BLOCKS = 64
+# Seconds per pair of tokens and coordinate on one core, and per evaluation for everything else.
+PAIR_SECONDS, CALL_SECONDS = 2e-9, 5e-6
+STAGES = {"adaptive": 13, "stiff": 40, "fixed": 13, "layers": 1}
+# Adaptive steps: some per unit of time, and no more than this however long the run (clusters at rest).
+STEPS_PER_TIME, MOST_STEPS = 2.0, 1_000.0
+# One look at the tokens costs about as much as evaluating the field.
+LOOKS_PER_SAVE = 1.0
+
+
+def cell_seconds(spec: RunSpec) -> float:
+    """A guess, within a factor of ten, of what one cell takes on one core."""
+    n, d = tokens_of(spec), spec.tokens.d
+    call = CALL_SECONDS + PAIR_SECONDS * n * n * (4 + d) * _heads(spec)
+    solve = spec.solve
+    if solve.fixed_step is not None:
+        steps = solve.t1 / solve.fixed_step
+    else:
+        steps = min(STEPS_PER_TIME * solve.t1, MOST_STEPS)
+    looks = LOOKS_PER_SAVE * saves_of(spec) * max(1, len(spec.save.observe))
+    return call * (STAGES[str(solve.method)] * steps + looks)
+
+
+def default_batch(spec: RunSpec, cells: int) -> int:
+    """Cells per block."""
+    fitting = BLOCK_SECONDS / cell_seconds(spec)
+    return max(1, min(LARGEST_BATCH, int(fitting), math.ceil(cells / FEWEST_BLOCKS)))
+
+
+def tokens_of(spec: RunSpec) -> int:
+    """Number of tokens."""
+    tokens: Any = spec.tokens
+    if getattr(tokens, "n", None) is not None:
+        return tokens.n
+    if getattr(tokens, "points", None) is not None:
+        return len(tokens.points)
+    centres = tokens.centres if isinstance(tokens.centres, list) else [tokens.centres]
+    return tokens.per_cluster * len(centres)
+
+
+def saves_of(spec: RunSpec) -> int:
+    """About how many save times there are."""
+    save = spec.save
+    if save.every is not None:
+        return int(spec.solve.t1 / save.every) + 1
+    if save.log is not None:
+        return save.log.count
+    return 2 + len(save.at or [])
+
+
+def _heads(spec: RunSpec) -> int:
+    weights = getattr(spec.model, "weights", None)
+    return getattr(weights, "heads", None) or 1
