@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..dynamics import State, has_beta_batch
+from ..dynamics import Dynamics, State, has_beta_batch
 from ..errors import InputError, SolveError, TokenflockError, require
 from ..integrate.api import initial_state, prepare
 from ..integrate.clocks import Clock
@@ -44,14 +44,10 @@ class Job:
     def __init__(self, spec: RunSpec):
         self.spec = spec
         self.id = identity(spec)
-        _check_redraws(spec)
+        check_redraws(spec)
         self.tokens: Measure = build_tokens(spec.tokens)
         self.model = build_model(spec.model, self.tokens.d)
-        hidden = getattr(self.model.noise, "attention", None)
-        require(
-            hidden is None or hidden.beta.ndim == 0,
-            "several betas are a batch of drifts; the beta of a common noise must be one number",
-        )
+        check_common_noise(self.model)
         arguments = spec.solve.arguments()
         self.merge: Merge | None = arguments["merge"]
         self.plan: Plan
@@ -121,7 +117,16 @@ def _runtime_advice(error: Exception) -> str:
     return f"the compiled program failed: {str(error).strip().split(chr(10))[0][:300]}"
 
 
-def _check_redraws(spec: RunSpec) -> None:
+def check_common_noise(model: Dynamics) -> None:
+    """Refuse a vector of betas inside a noise."""
+    hidden = getattr(model.noise, "attention", None)
+    require(
+        hidden is None or hidden.beta.ndim == 0,
+        "several betas are a batch of drifts; the beta of a common noise must be one number",
+    )
+
+
+def check_redraws(spec: RunSpec) -> None:
     """Each redraw of random weights is a time the solver must not step over."""
     period = getattr(getattr(spec.model, "weights", None), "period", None)
     require(

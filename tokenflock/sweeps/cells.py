@@ -1,0 +1,220 @@
+"""The cells of a sweep made ready to compute: what cells share is checked and built once.
+
+A cell is a model, tokens, a seed of the noise, and a frame: everything about the solve that is the same
+for all cells of its shape. Cells with equal frames go through one compiled program.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..dynamics import Dynamics
+from ..errors import InputError, TokenflockError, require
+from ..integrate.api import prepare
+from ..integrate.core import Plan
+from ..lab.files import validated
+from ..lab.job import check_common_noise, check_redraws
+from ..lab.spec import RunSpec, build_model
+from ..lab.tokens import build_tokens
+from ..measure import Measure
+from .grid import Axis, Index
+from .plan import Sweep
+
+# Built models and tokens kept at hand; a block rarely has more different ones.
+MOST_KEPT = 4096
+# Reductions whose choices depend on shapes alone; others look at beta and are settled cell by cell.
+SETTLED_BY_SHAPE = ("dense", "kernel")
+NOISE_SEED = "solve.seed"
+
+
+class Varying(eqx.Module):
+    """What differs from cell to cell within one program."""
+
+    model: Dynamics
+    measure: Measure
+    jumps: Array
+    seed: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """What cells of one program share: the plan with one of their models in it, and the save times."""
+
+    plan: Plan
+    times: np.ndarray
+    merges: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A cell ready to compute; `shape` is equal for cells that one program can compute."""
+
+    frame: Frame
+    varying: Varying
+    shape: Hashable
+
+
+class Cells:
+    """Makes the cells of one sweep."""
+
+    def __init__(self, sweep: Sweep):
+        self.sweep = sweep
+        self.kept = _Kept()
+        everywhere = tuple(range(len(sweep.axes)))
+        self.axes_of = {
+            table: everywhere if _has_own_seed(sweep, table) else _axes_setting(sweep.axes, table)
+            for table in ("model.", "tokens.", "save.", "stop.")
+        }
+        # The size of a model's matrices is that of the tokens.
+        size = _axes_setting(sweep.axes, "tokens.d")
+        self.axes_of["model."] = tuple(sorted({*self.axes_of["model."], *size}))
+        self.solve_axes = _axes_setting(_without(sweep.axes, NOISE_SEED), "solve.")
+
+    def cell(self, index: Index) -> Cell:
+        """One cell; raises a sentence if it is no run."""
+        model, measure = self._model(index), self._measure(index)
+        shape = (structure(model), structure(measure))
+        frame, jumps = self._frame(index, shape, model, measure)
+        seed = self.sweep.settings(index).get(NOISE_SEED, self._spec(index).solve.seed)
+        varying = Varying(model, measure, jumps, jnp.asarray(seed))
+        return Cell(frame, varying, (id(frame), shape, jumps.shape))
+
+    def _key(self, index: Index, *tables: str) -> Hashable:
+        """The positions along the axes that set something in these tables."""
+        return (tables, tuple(tuple(index[a] for a in self.axes_of[table]) for table in tables))
+
+    def _spec(self, index: Index) -> RunSpec:
+        """A spec with the right tables for this cell; seeds of noise may be another cell's."""
+        apart = tuple(index[a] for a in self.solve_axes)
+        key = ("spec", self._key(index, *self.axes_of), apart)
+        return self.kept.get(key, lambda: self._validated(index))
+
+    def _validated(self, index: Index) -> RunSpec:
+        spec = validated(self.sweep.cell_table(index), "this cell")
+        check_redraws(spec)
+        beta = getattr(spec.model, "beta", None)
+        require(not isinstance(beta, list), "a cell has one beta, not a list of them")
+        require(getattr(spec.tokens, "samples", None) is None, "a cell has no samples of its own")
+        return spec
+
+    def _measure(self, index: Index) -> Measure:
+        key = self._key(index, "tokens.")
+        return self.kept.get(key, lambda: _on_host(build_tokens(self._spec(index).tokens)))
+
+    def _model(self, index: Index) -> Dynamics:
+        def build() -> Dynamics:
+            spec = self._spec(index)
+            model = build_model(spec.model, spec.tokens.d)
+            check_common_noise(model)
+            return _on_host(model)
+
+        return self.kept.get(self._key(index, "model."), build)
+
+    def _frame(
+        self, index: Index, shape: Hashable, model: Dynamics, measure: Measure
+    ) -> tuple[Frame, Array]:
+        """The frame of a cell, and the times at which its own weights are redrawn."""
+        spec = self._spec(index)
+        apart = tuple(index[a] for a in self.solve_axes)
+        settings = (apart, self._key(index, "save.", "stop."))
+        own = () if spec.solve.reduction in SETTLED_BY_SHAPE else self._key(index, "model.")
+        frame = self.kept.get(
+            ("frame", settings, shape, own), lambda: _make_frame(spec, model, measure, self._save)
+        )
+
+        def checked_jumps() -> Array:
+            model.check(measure, spec.solve.t1)
+            return np.asarray(model.jumps(spec.solve.t1), dtype=float)
+
+        key = ("jumps", self._key(index, "model."), shape, settings)
+        return frame, self.kept.get(key, checked_jumps)
+
+    def _save(self, spec: RunSpec) -> Any:
+        """The save plan; one object for equal tables, so that programs are found again."""
+        return self.kept.get(("save", repr(spec.save)), spec.save.build)
+
+
+class _Kept:
+    """Results by key, the oldest forgotten; an error is kept like a result."""
+
+    def __init__(self) -> None:
+        self.found: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key in self.found:
+            self.found.move_to_end(key)
+        else:
+            self.found[key] = _tried(make)
+            if len(self.found) > MOST_KEPT:
+                self.found.popitem(last=False)
+        kept = self.found[key]
+        if isinstance(kept, Exception):
+            raise kept
+        return kept
+
+
+def _tried(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except TokenflockError as error:
+        return error
+    except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
+        reason = str(error).strip().split("\n")[0][:300]
+        return InputError(f"this cell does not make a run: {reason} ({type(error).__name__})")
+
+
+def _make_frame(spec: RunSpec, model: Dynamics, measure: Measure, save: Any) -> Frame:
+    arguments = spec.solve.arguments()
+    asked = save(spec)
+    plan, _, times = prepare(
+        model, measure, save=asked, stop=spec.stop.build(), progress=False, **arguments
+    )
+    # A watched energy is added where beta allows it; all cells of a sweep have the same arrays.
+    plan = dataclasses.replace(plan, observe=asked.observe)
+    return Frame(plan, times, arguments["merge"] is not None)
+
+
+def _on_host(tree: Any) -> Any:
+    """Plain numbers as arrays, so that cells which differ in them share a program."""
+
+    def promote(leaf: Any) -> Any:
+        return jnp.asarray(leaf) if isinstance(leaf, float) else leaf
+
+    return jax.tree.map(promote, tree)
+
+
+def structure(tree: Any) -> Hashable:
+    """What a compiled program knows of a tree: everything but the numbers in its arrays."""
+    arrays, static = eqx.partition(tree, eqx.is_array)
+    leaves, shape = jax.tree.flatten(static)
+    sizes = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(arrays))
+    return shape, tuple(leaves), sizes
+
+
+def _axes_setting(axes: tuple[Axis, ...], prefix: str) -> tuple[int, ...]:
+    return tuple(
+        position
+        for position, axis in enumerate(axes)
+        if any(path.startswith(prefix) for path in axis.settings)
+    )
+
+
+def _without(axes: tuple[Axis, ...], path: str) -> tuple[Axis, ...]:
+    """The axes without one of their settings."""
+    return tuple(
+        dataclasses.replace(axis, settings={p: v for p, v in axis.settings.items() if p != path})
+        for axis in axes
+    )
+
+
+def _has_own_seed(sweep: Sweep, table: str) -> bool:
+    return any(path.startswith(table) and path != NOISE_SEED for path in sweep.own_seeds)
