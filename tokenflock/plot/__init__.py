@@ -2,3 +2,4 @@
 
 from .animate import animate as animate
 from .draw import draw as draw
+from .sweeps import draw_sweep as draw_sweep

@@ -1,0 +1,287 @@
+"""Pictures of sweeps: every combination of axes draws, and what is drawn are the stored numbers."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+
+from tokenflock import InputError
+from tokenflock.plot import draw_sweep
+from tokenflock.plot.sweep_numbers import Scale, influence, is_log, statistics
+
+TIMES = np.linspace(0.0, 10.0, 21)
+BETAS = np.linspace(0.5, 9.0, 12)
+SIZES = np.array([16, 32, 64, 128])
+NOISES = np.array([0.0, 0.1, 0.2])
+
+
+def sweep(axes, seeds=8, times=TIMES, beside=None, names=("order_parameter",)):
+    """A sweep as it is stored: dims are the axes, the seeds and time; values grow with every axis."""
+    rng = np.random.default_rng(0)
+    dims = [*axes, *(["seed"] if seeds else []), *(["time"] if len(times) else [])]
+    shape = [len(values) for values in axes.values()] + [seeds] * bool(seeds)
+    cells = tuple(shape)
+    shape += [len(times)] * bool(len(times))
+    values = 0.05 * rng.normal(size=shape)
+    for k, size in enumerate(cells[: len(axes)]):
+        values += np.linspace(0, 1, size).reshape([-1 if i == k else 1 for i in range(len(shape))])
+    if len(times):
+        values += np.tanh(times / 3)
+    coords = {**axes, "seed": np.arange(seeds), "time": times} if seeds else {**axes, "time": times}
+    if not len(times):
+        del coords["time"]
+    runs = tuple(dims[: len(cells)])
+    details = {"units": "1", "long_name": "mean resultant length"}
+    arrays = {name: (tuple(dims), values, details) for name in names}
+    arrays["outcome"] = (runs, np.zeros(cells, np.int8))
+    arrays["final_time"] = (runs, np.full(cells, times[-1] if len(times) else 0.0))
+    attributes = {
+        "title": "made",
+        "axes": {name: [f"model.{name}"] for name in [*axes, *(["seed"] if seeds else [])]},
+        "seed_axes": ["seed"] if seeds else [],
+        "spec": {"save": {"observe": list(names)}},
+    }
+    return xr.Dataset(arrays, coords={**coords, **(beside or {})}, attrs=attributes)
+
+
+def random_search():
+    rng = np.random.default_rng(1)
+    beta, n, dull = 10 ** rng.uniform(-1, 1, 60), rng.choice([16, 32, 64], 60), rng.uniform(size=60)
+    beside = {
+        "model.beta": ("trial", beta),
+        "tokens.n": ("trial", n),
+        "model.dull": ("trial", dull),
+    }
+    made = sweep({"trial": np.arange(60)}, seeds=3, beside=beside)
+    made["order_parameter"] = (
+        made["order_parameter"] * 0.01 + np.log(made["model.beta"]) + made["tokens.n"] / 64
+    )
+    return made
+
+
+@pytest.fixture
+def drawn():
+    """draw_sweep, with its figures drawn to the end and closed."""
+    figures = []
+
+    def draw(*arguments):
+        figures.append(draw_sweep(*arguments))
+        figures[-1].canvas.draw()
+        return figures[-1]
+
+    yield draw
+    for figure in figures:
+        plt.close(figure)
+
+
+def mesh_of(axes):
+    """The coloured mesh of a panel: the last one, above that of missing cells."""
+    return [child for child in axes.collections if hasattr(child, "get_array")][-1]
+
+
+def seed_mean(dataset, name="order_parameter"):
+    return dataset[name].mean("seed")
+
+
+def test_one_axis_is_drawn_over_time(drawn):
+    made = sweep({"beta": BETAS})
+    figure = drawn(made)
+    axes, bar = figure.axes
+    np.testing.assert_allclose(mesh_of(axes).get_array(), seed_mean(made))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time t", "beta")
+    assert axes.get_xscale() == axes.get_yscale() == "linear"
+    assert bar.get_ylabel() == "order parameter"
+    assert "mean of 8 seeds" in figure.get_suptitle()
+
+
+def test_two_axes_are_drawn_at_the_last_time(drawn):
+    made = sweep({"beta": BETAS, "n": SIZES})
+    axes, _ = drawn(made).axes
+    np.testing.assert_allclose(mesh_of(axes).get_array(), seed_mean(made)[..., -1])
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("n", "beta")
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+
+
+def test_values_out_of_order_are_sorted(drawn):
+    order = [2, 0, 3, 1]
+    made = sweep({"beta": BETAS, "n": SIZES})
+    axes, _ = drawn(made.isel(n=order)).axes
+    np.testing.assert_allclose(mesh_of(axes).get_array(), seed_mean(made)[..., -1])
+
+
+def test_one_axis_without_time_is_a_line_with_its_standard_error(drawn):
+    made = sweep({"beta": BETAS}, times=())
+    (axes,) = drawn(made).axes
+    values = made["order_parameter"].values
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), values.mean(axis=1))
+    band = axes.collections[0].get_paths()[0].vertices
+    error = values.std(axis=1, ddof=1) / np.sqrt(8)
+    assert band[:, 1].max() == pytest.approx((values.mean(axis=1) + error).max())
+
+
+def test_three_axes_are_small_multiples_and_more_are_held_at_their_middle(drawn):
+    made = sweep({"beta": BETAS, "noise": NOISES, "n": SIZES, "d": np.arange(2, 7)}, seeds=2)
+    figure = drawn(made)
+    titles = [axes.get_title() for axes in figure.axes[:3]]
+    assert titles == ["noise = 0", "noise = 0.1", "noise = 0.2"]
+    assert "n = 64" in figure.get_suptitle()
+    shown = seed_mean(made).isel(noise=1, n=2, time=-1)
+    np.testing.assert_allclose(mesh_of(figure.axes[1]).get_array(), shown)
+    scales = {(mesh_of(axes).norm.vmin, mesh_of(axes).norm.vmax) for axes in figure.axes[:3]}
+    assert len(scales) == 1
+
+
+def test_at_most_six_panels(drawn):
+    made = sweep({"beta": BETAS, "n": np.arange(2, 13), "d": np.arange(2, 12)}, seeds=0)
+    figure = drawn(made)
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert titles == [f"d = {d}" for d in (2, 4, 6, 7, 9, 11)]
+    assert "6 of 10 d shown" in figure.get_suptitle()
+
+
+def test_words_get_a_line_each(drawn):
+    kinds = np.array(["SA", "USA", "hardmax"])
+    over_time = sweep({"kind": kinds})
+    (axes,) = drawn(over_time).axes
+    np.testing.assert_allclose(axes.lines[1].get_ydata(), seed_mean(over_time)[1])
+    assert axes.get_legend_handles_labels()[1] == list(kinds)
+    beside = sweep({"beta": BETAS, "kind": kinds})
+    figure = drawn(beside)
+    lines = [line for line in figure.axes[0].lines if len(line.get_xdata())]
+    np.testing.assert_allclose(lines[1].get_ydata(), seed_mean(beside)[:, 1, -1])
+    assert [text.get_text() for text in figure.legends[0].texts] == list(kinds)
+    alone = sweep({"kind": kinds}, times=())
+    (axes,) = drawn(alone).axes
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == list(kinds)
+
+
+def test_many_words_are_a_heatmap(drawn):
+    kinds = np.array([f"kind {k}" for k in range(9)])
+    axes, _ = drawn(sweep({"kind": kinds})).axes
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(kinds)
+
+
+def test_zipped_settings_lie_along_the_first_of_them(drawn):
+    beside = {"model.beta": ("pair", np.array([1.0, 4.0, 9.0])), "solve.t1": ("pair", np.ones(3))}
+    axes, _ = drawn(sweep({"pair": np.arange(3)}, beside=beside)).axes
+    assert axes.get_ylabel() == "beta (with t1)"
+    assert axes.get_ylim() == pytest.approx((-0.5, 11.5))
+
+
+def test_a_random_search_shows_the_settings_that_matter(drawn):
+    made = random_search()
+    axes, _ = drawn(made).axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("beta", "n")
+    assert axes.get_xscale() == "log"
+    points = axes.collections[0]
+    np.testing.assert_allclose(points.get_offsets()[:, 0], made["model.beta"])
+    np.testing.assert_allclose(points.get_array(), seed_mean(made)[:, -1])
+
+
+def test_failed_runs_are_marked_and_counted(drawn):
+    made = sweep({"beta": BETAS, "n": SIZES})
+    made["outcome"][3, 1, :] = -1
+    made["outcome"][5, 2, 0] = 5
+    made["outcome"][8:, 3, :] = -2
+    made["order_parameter"][5, 2, 0] = 1e6
+    made["order_parameter"][8:, 3] = np.nan
+    figure = drawn(made)
+    values = np.ma.filled(mesh_of(figure.axes[0]).get_array(), np.nan)
+    assert np.isnan(values[3, 1])
+    assert np.all(np.isnan(values[8:, 3]))
+    assert values[5, 2] == pytest.approx(float(made["order_parameter"][5, 2, 1:, -1].mean()))
+    (crosses,) = figure.axes[0].lines
+    assert (crosses.get_xdata(), crosses.get_ydata()) == (SIZES[2], BETAS[5])
+    words = [text.get_text() for text in figure.legends[0].texts]
+    assert words == [
+        "no run succeeded",
+        "runs failed (9 of 384)",
+        "not computed (32 of 384 runs)",
+    ]
+
+
+def test_nothing_computed_yet_is_a_picture(drawn):
+    made = sweep({"beta": BETAS})
+    made["outcome"][:] = -2
+    made["order_parameter"][:] = np.nan
+    figure = drawn(made)
+    assert "not computed (96 of 96 runs)" in figure.legends[0].texts[0].get_text()
+
+
+def test_runs_that_stop_early_keep_their_last_value(drawn):
+    """Without it the mean at late times would be over those that have not stopped alone."""
+    made = sweep({"beta": BETAS}, seeds=2)
+    whole = made["order_parameter"].copy(deep=True)
+    made["outcome"][4, 1] = 1
+    made["final_time"][4, 1] = TIMES[10]
+    made["order_parameter"][4, 1, 11:] = -7.0
+    figure = drawn(made)
+    expected = (whole[4, 0] + np.where(np.arange(21) > 10, whole[4, 1, 10], whole[4, 1])) / 2
+    np.testing.assert_allclose(mesh_of(figure.axes[0]).get_array()[4], expected)
+    assert "stopped runs keep their last value" in figure.get_suptitle()
+
+
+def test_seeds_alone(drawn):
+    (axes,) = drawn(sweep({})).axes
+    assert axes.get_xlabel() == "time t"
+    (axes,) = drawn(sweep({}, times=(), seeds=40)).axes
+    assert sum(bar.get_height() for bar in axes.patches) == 40
+
+
+def test_times_on_a_log_scale(drawn):
+    made = sweep(
+        {"beta": np.geomspace(0.1, 10, 9)}, times=np.append(0.0, np.geomspace(0.01, 10, 20))
+    )
+    axes, _ = drawn(made).axes
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    np.testing.assert_allclose(mesh_of(axes).get_array(), seed_mean(made)[:, 1:])
+
+
+def test_the_first_observable_of_the_spec_is_drawn_and_others_on_demand(drawn):
+    made = sweep({"beta": BETAS}, names=("zeta", "alpha"))
+    made["profile"] = (("beta", "time", "bin"), np.zeros((12, 21, 4)))
+    made["zeta"].attrs.update(units="radian", angle=0.1)
+    assert statistics(made)[:2] == ["zeta", "alpha"]
+    assert drawn(made).axes[1].get_ylabel() == "zeta [radian] (angle 0.1)"
+    assert drawn(made, "alpha").axes[1].get_ylabel() == "alpha"
+    for wrong in ("profile", "gamma"):
+        with pytest.raises(InputError, match=f"zeta, alpha.*got '{wrong}'"):
+            draw_sweep(made, wrong)
+
+
+def test_what_is_no_sweep_is_refused():
+    with pytest.raises(InputError, match="no number per run"):
+        draw_sweep(xr.Dataset({"x": ("row", np.zeros(3))}))
+
+
+def test_slabs_give_the_numbers_of_the_whole(monkeypatch, drawn):
+    from tokenflock.plot import sweep_numbers
+
+    made = sweep({"beta": BETAS, "n": SIZES})
+    monkeypatch.setattr(sweep_numbers, "SLAB", 3 * 4 * 8 * 21 * 8)
+    axes, _ = drawn(made).axes
+    np.testing.assert_allclose(mesh_of(axes).get_array(), seed_mean(made)[..., -1])
+
+
+def test_log_spacing_is_told_from_even_spacing():
+    assert is_log(np.geomspace(0.1, 10, 20))
+    assert is_log(np.array([16.0, 32, 64]))
+    assert is_log(np.round(np.geomspace(8, 512, 12)))
+    assert not is_log(np.linspace(0.1, 9.0, 90))
+    assert not is_log(np.array([0.0, 1, 10, 100]))
+    assert not is_log(np.array([1.0, 10.0]))
+
+
+def test_cells_meet_half_way():
+    places = np.array([1.0, 10.0, 100.0])
+    log = Scale("n", places, np.arange(3), log=True).edges
+    np.testing.assert_allclose(log, 10 ** np.array([-0.5, 0.5, 1.5, 2.5]))
+    np.testing.assert_allclose(Scale("n", places, np.arange(3)).edges, [-3.5, 5.5, 55, 145])
+
+
+def test_influence_sees_what_is_not_monotone():
+    x = np.linspace(-1, 1, 200)
+    noise = np.random.default_rng(0).normal(size=200)
+    assert influence(x, x**2) > 0.9
+    assert influence(noise, x**2) < 0.2
+    assert influence(x, np.ones(200)) == 0.0

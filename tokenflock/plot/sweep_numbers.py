@@ -1,0 +1,272 @@
+"""The numbers behind the picture of a sweep: seeds averaged, ends of runs, places of axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+
+# What every sweep stores about its runs beside what they observed.
+BOOKKEEPING = ("outcome", "final_time", "steps", "accepted_steps", "rejected_steps")
+FINISHED, STOPPED, MISSING = 0, 1, -2
+# Numbers that are loaded at once, in bytes: a sweep may be larger than the memory.
+SLAB = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where the positions of an axis lie in a picture.
+
+    places -- one number per position, growing with `order`;
+    names -- the words at these places, if they are no numbers.
+    """
+
+    label: str
+    places: np.ndarray
+    order: np.ndarray
+    names: tuple[str, ...] | None = None
+    log: bool = False
+
+    def name_of(self, position: int) -> str:
+        """The value at a position, in words."""
+        return self.names[position] if self.names else f"{self.places[position]:.4g}"
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Boundaries of the cells around the places, in the order of the places."""
+        places = self.places[self.order]
+        inner = np.log(places) if self.log else places
+        if len(inner) == 1:
+            middles = np.array([inner[0] - 0.5, inner[0] + 0.5])
+        else:
+            between = (inner[1:] + inner[:-1]) / 2
+            ends = 2 * inner[[0, -1]] - between[[0, -1]]
+            middles = np.concatenate([ends[:1], between, ends[1:]])
+        return np.exp(middles) if self.log else middles
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A statistic over the axes (and time, if kept), averaged over seeds.
+
+    mean, error -- the mean and its standard error (NaN where there are fewer than two runs);
+    runs -- how many runs an average may have; failed, missing -- how many of them have no number, per
+    cell of the axes; held -- whether a run that stopped early kept its last value until the end.
+    """
+
+    mean: np.ndarray
+    error: np.ndarray
+    failed: np.ndarray
+    missing: np.ndarray
+    runs: int
+    held: bool
+
+
+def setting_axes(dataset: Any, name: str) -> list[str]:
+    """Axes of the sweep that are settings, in the order of the array."""
+    axes, seeds = dataset.attrs.get("axes"), seed_axes(dataset)
+    if not isinstance(axes, dict):
+        raise InputError(
+            "this dataset is no sweep: it lacks the attribute 'axes'; open a sweep folder"
+        )
+    return [dim for dim in dataset[name].dims if dim in axes and dim not in seeds]
+
+
+def seed_axes(dataset: Any) -> list[str]:
+    """Axes along which cells are repetitions of one another."""
+    return list(dataset.attrs.get("seed_axes") or [])
+
+
+def statistics(dataset: Any) -> list[str]:
+    """Names of what has one number per run and time, in the order they were asked for."""
+    axes = {*(dataset.attrs.get("axes") or {}), *seed_axes(dataset)}
+    found = [
+        str(name)
+        for name, array in dataset.data_vars.items()
+        if axes & set(array.dims)
+        and set(array.dims) <= axes | {"time"}
+        and array.dtype.kind in "fiub"
+    ]
+    asked = _asked(dataset)
+    place = {name: k for k, name in enumerate([*asked, *(f for f in found if f not in asked)])}
+    late = len(place)
+    return sorted(found, key=lambda name: place[name] + late * (name in BOOKKEEPING))
+
+
+def chosen_statistic(dataset: Any, statistic: str | None) -> str:
+    """The statistic asked for, or the first observable of the runs."""
+    known = statistics(dataset)
+    if not known:
+        raise InputError("this sweep has no number per run to draw; observe one, such as 'energy'")
+    if statistic is None:
+        return known[0]
+    if statistic not in known:
+        raise InputError(f"statistic must be one of {', '.join(known)}, got {statistic!r}")
+    return statistic
+
+
+def _asked(dataset: Any) -> list[str]:
+    """Observables in the order of the spec; stores list their arrays by the alphabet."""
+    spec = dataset.attrs.get("spec")
+    save = spec.get("save") if isinstance(spec, dict) else None
+    asked = save.get("observe") if isinstance(save, dict) else None
+    names = []
+    for one in asked if isinstance(asked, list) else []:
+        names.append(one if isinstance(one, str) else one.get("as") or one.get("name"))
+    return [str(name) for name in names if name]
+
+
+def measured(dataset: Any, name: str, axes: list[str], keep_time: bool) -> Numbers:
+    """The statistic of the selected cells; without `keep_time` its last value in time."""
+    if not axes:
+        return _of_slab(dataset, name, axes, keep_time)
+    size = dataset.sizes[axes[0]]
+    each = dataset[name].dtype.itemsize * math.prod(dataset[name].shape) / size
+    step = max(1, int(SLAB // max(each, 1)))
+    slabs = [
+        _of_slab(dataset.isel({axes[0]: slice(k, k + step)}), name, axes, keep_time)
+        for k in range(0, size, step)
+    ]
+    joined = {
+        field: np.concatenate([getattr(slab, field) for slab in slabs])
+        for field in ("mean", "error", "failed", "missing")
+    }
+    return Numbers(**joined, runs=slabs[0].runs, held=any(slab.held for slab in slabs))
+
+
+def _of_slab(dataset: Any, name: str, axes: list[str], keep_time: bool) -> Numbers:
+    array = dataset[name]
+    seeds = [dim for dim in array.dims if dim in seed_axes(dataset)]
+    cells = tuple(dataset.sizes[axis] for axis in axes)
+    runs = math.prod(dataset.sizes[seed] for seed in seeds)
+    timed = "time" in array.dims
+    values = np.array(
+        array.transpose(*axes, *seeds, *(["time"] if timed else [])).values, float
+    ).reshape(*cells, runs, -1)
+    outcome = _per_run(dataset, "outcome", axes, seeds, FINISHED).reshape(*cells, runs)
+    missing = outcome == MISSING
+    failed = ~np.isin(outcome, (FINISHED, STOPPED, MISSING))
+    held = False
+    if timed:
+        ends = _per_run(dataset, "final_time", axes, seeds, np.inf).reshape(*cells, runs, 1)
+        over = (outcome == STOPPED)[..., None] & (np.asarray(dataset["time"]) > ends)
+        values[over] = np.nan
+        held = bool(over.any())
+        values = _carried(values)
+    # Numbers of a run before it failed would weigh its early times only.
+    values[failed | missing] = np.nan
+    if not keep_time:
+        values = values[..., -1:]
+    mean, error = _average(values)
+    mean, error = (mean, error) if keep_time and timed else (mean[..., 0], error[..., 0])
+    return Numbers(mean, error, failed.sum(-1), missing.sum(-1), runs, held)
+
+
+def _per_run(dataset: Any, name: str, axes: list[str], seeds: list[str], default: float) -> Any:
+    if name in dataset:
+        return np.asarray(dataset[name].transpose(*axes, *seeds).values)
+    return np.full([dataset.sizes[dim] for dim in (*axes, *seeds)], default)
+
+
+def _carried(values: np.ndarray) -> np.ndarray:
+    """Every value that is not finite replaced by the last finite one before it."""
+    known = np.isfinite(values)
+    last = np.maximum.accumulate(np.where(known, np.arange(values.shape[-1]), 0), axis=-1)
+    return np.take_along_axis(values, last, axis=-1)
+
+
+def _average(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error over the last axis but one, of what is finite."""
+    known = np.isfinite(values)
+    count = known.sum(axis=-2)
+    mean = np.where(known, values, 0.0).sum(axis=-2) / np.maximum(count, 1)
+    squares = (np.where(known, values - mean[..., None, :], 0.0) ** 2).sum(axis=-2)
+    error = np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1))
+    return np.where(count > 0, mean, np.nan), np.where(count > 1, error, np.nan)
+
+
+def scale_of(dataset: Any, axis: str) -> Scale | None:
+    """Places of an axis, or None if its cells are points of a space of several settings (random search).
+
+    Zipped settings lie along the first of them that grows or falls throughout.
+    """
+    beside = beside_of(dataset, axis)
+    if not beside:
+        given = dataset[axis].values if axis in dataset.coords else np.arange(dataset.sizes[axis])
+        return _scale(words(axis), np.asarray(given))
+    for name, values in beside.items():
+        if (
+            values.dtype.kind in "fiu"
+            and abs(int(np.sign(np.diff(values)).sum())) == len(values) - 1
+        ):
+            others = [words(other) for other in beside if other != name]
+            note = f" (with {', '.join(others)})" if others else ""
+            return _scale(words(name) + note, values)
+    if any(values.dtype.kind in "fiu" for values in beside.values()):
+        return None
+    joined = [", ".join(map(str, row)) for row in zip(*beside.values(), strict=True)]
+    return _scale(words(axis), np.asarray(joined))
+
+
+def beside_of(dataset: Any, axis: str) -> dict[str, np.ndarray]:
+    """Coordinates of zipped and random settings along an axis."""
+    return {
+        str(name): np.asarray(coordinate.values)
+        for name, coordinate in dataset.coords.items()
+        if coordinate.dims == (axis,) and name != axis
+    }
+
+
+def time_scale(dataset: Any) -> Scale:
+    """Places of the saved times; those of a log scale begin behind t = 0."""
+    times = np.asarray(dataset["time"].values, float)
+    if len(times) > 3 and times[0] == 0 and is_log(times[1:]):
+        return Scale("time t", times, np.arange(1, len(times)), log=True)
+    return _scale("time t", times)
+
+
+def _scale(label: str, values: np.ndarray) -> Scale:
+    if values.dtype.kind not in "fiu":
+        names = tuple(str(value) for value in values)
+        places = np.arange(len(names), dtype=float)
+        return Scale(label, places, np.arange(len(names)), names)
+    places = values.astype(float)
+    return Scale(label, places, np.argsort(places, kind="stable"), log=is_log(np.sort(places)))
+
+
+def is_log(places: np.ndarray) -> bool:
+    """Whether growing numbers lie evenly on a log scale rather than on a plain one."""
+    if len(places) < 3 or places[0] <= 0 or places[-1] < 4 * places[0]:
+        return False
+
+    def unevenness(gaps: np.ndarray) -> float:
+        return float(gaps.std() / max(gaps.mean(), 1e-300))
+
+    ratios = unevenness(np.diff(np.log(places)))
+    return ratios < 0.3 and ratios < unevenness(np.diff(places))
+
+
+def words(name: str) -> str:
+    """A name as a label: 'model.noise.temperature' is the temperature of a picture."""
+    return name.rsplit(".", 1)[-1].replace("_", " ")
+
+
+def influence(setting: np.ndarray, values: np.ndarray) -> float:
+    """Share of the values' variance that lies between groups of like settings.
+
+    Less what as many groups explain by chance (the adjusted R^2 of one-way analysis of variance).
+    """
+    known = np.isfinite(values)
+    count = int(known.sum())
+    if setting.dtype.kind not in "fiu" or count < 3 or not np.var(values[known]):
+        return 0.0
+    ranks = np.searchsorted(np.unique(setting), setting)[known]
+    groups = ranks * min(8, len(np.unique(ranks)), count // 2) // (ranks.max() + 1)
+    kept, names = values[known], np.unique(groups)
+    within = sum(float(np.var(kept[groups == name])) * np.sum(groups == name) for name in names)
+    left = within / (count * float(np.var(kept))) * (count - 1) / max(count - len(names), 1)
+    return 1.0 - left
