@@ -22,9 +22,10 @@ $(WEB_STAMP): $(STAMP)
 	$(PIP) -e ".[web]"
 	touch $(WEB_STAMP)
 
-# The tests of trace need torch and transformers, those of the page a server and a browser; the demo does not.
+# The tests of trace need torch and transformers, those of the page a server and a browser, those of sweeps a
+# cluster; the demo does not.
 $(TEST_STAMP): $(STAMP)
-	$(PIP) -e ".[trace,web,browser]"
+	$(PIP) -e ".[trace,web,browser,cluster,parquet]"
 	touch $(TEST_STAMP) $(WEB_STAMP)
 
 # Node and npm come with the development tools (pyright's own), so that Python is all a machine needs.
