@@ -1,0 +1,166 @@
+"""Cells are computed as `solve` computes them, whatever else is in their block."""
+
+import numpy as np
+import pytest
+
+from tests.sweeps.small_sweeps import ADAPTIVE, cells_of, equal_bits, small_sweep
+from tokenflock.integrate import solve
+from tokenflock.integrate.outcome import OUTCOMES
+from tokenflock.lab.spec import build_model
+from tokenflock.lab.tokens import build_tokens
+from tokenflock.sweeps.block import ERROR, MISSING, compute_block
+from tokenflock.sweeps.probe import layout_of
+
+AXES = "beta = [0.5, 2.0, 6.0]\nseed = { seeds = 5 }"
+
+
+@pytest.fixture(scope="module")
+def whole():
+    sweep = small_sweep(AXES, ADAPTIVE, "sweep.batch=15")
+    return sweep, cells_of(sweep)
+
+
+def solved(spec):
+    """The same cell through the engine's front door."""
+    model, tokens = build_model(spec.model, spec.tokens.d), build_tokens(spec.tokens)
+    save = spec.save.build()
+    arguments = spec.solve.arguments()
+    return solve(model, tokens, save=save, stop=spec.stop.build(), throw=False, **arguments)
+
+
+@pytest.mark.parametrize("batch", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_size_of_a_batch_changes_no_bit(whole, batch):
+    _, cells = whole
+    found = cells_of(small_sweep(AXES, ADAPTIVE, f"sweep.batch={batch}"))
+    assert found.keys() == cells.keys()
+    assert all(equal_bits(found[index][0], cells[index][0]) for index in cells)
+
+
+def test_a_cell_is_what_solve_gives(whole):
+    sweep, cells = whole
+    for index in [(0, 0), (2, 3)]:
+        run, arrays = solved(sweep.cell_spec(index)), cells[index][0]
+        for name in ("order_parameter", "clusters"):
+            assert np.array_equal(np.asarray(run.arrays[name], float), arrays[name])
+        assert arrays["steps"] == run.arrays["steps"]
+        assert OUTCOMES[arrays["outcome"]] == run.outcome
+
+
+def test_single_cells_of_a_block_are_the_same(whole):
+    sweep, cells = whole
+    result = compute_block(sweep.text, 0, only=(3, 7))
+    for position, index in enumerate(sweep.grid.block(0).cells()):
+        arrays = {name: values[position] for name, values in result.arrays.items()}
+        if position in (3, 7):
+            assert equal_bits(arrays, cells[index][0])
+        else:
+            assert arrays["outcome"] == MISSING
+            assert np.all(np.isnan(arrays["order_parameter"]))
+
+
+def test_cells_that_fail_are_told_and_the_others_go_on():
+    sweep = small_sweep(
+        "pair = { zip = { beta = [4.0, -1.0, 4.0], max_steps = [100000, 100000, 3] } }",
+        ADAPTIVE,
+        "sweep.batch=3",
+    )
+    cells = cells_of(sweep)
+    good, wrong, short = (cells[index,] for index in range(3))
+    assert good[1] is None
+    assert OUTCOMES[good[0]["outcome"]] == "finished"
+    assert "beta must be finite and >= 0, got -1.0" in wrong[1]
+    assert wrong[0]["outcome"] == ERROR
+    assert np.all(np.isnan(wrong[0]["order_parameter"]))
+    assert "step limit" in short[1]
+    assert OUTCOMES[short[0]["outcome"]] == "step-limit"
+    assert np.isnan(short[0]["order_parameter"][-1])
+    assert short[0]["final_time"] < 2.0
+
+
+def test_non_finite_tokens_are_a_failure():
+    sweep = small_sweep(
+        "V = { values = [1.0, 1e308], set = 'model.weights.V' }",
+        "solve={t1=2.0, step=2.0}",
+        "every=2.0",
+    )
+    cells = cells_of(sweep)
+    assert cells[0,][1] is None
+    assert "non-finite at t = 2: the tokens became NaN or infinite" in cells[1,][1]
+    assert OUTCOMES[cells[1,][0]["outcome"]] == "non-finite"
+
+
+def test_cells_of_different_shapes_share_a_store():
+    sweep = small_sweep("n = [4, 6]\nseed = { seeds = 2 }", "save.states=true")
+    layout = {variable.name: variable for variable in layout_of(sweep).variables}
+    assert layout["states"].dims == ("time", "token", "coordinate")
+    assert layout["states"].shape == (5, 6, 2)
+    cells = cells_of(sweep)
+    small, large = cells[0, 1][0]["states"], cells[1, 1][0]["states"]
+    assert np.all(np.isnan(small[:, 4:]))
+    assert np.allclose(np.linalg.norm(small[:, :4], axis=-1), 1)
+    assert np.allclose(np.linalg.norm(large, axis=-1), 1)
+    assert np.array_equal(small[:, :4], np.asarray(solved(sweep.cell_spec((0, 1))).states))
+
+
+def test_cells_with_clocks_of_their_own():
+    sweep = small_sweep('pair = { zip = { beta = [1.0, 3.0], "solve.t1" = [1.0, 2.0] } }')
+    layout = {variable.name: variable for variable in layout_of(sweep).variables}
+    assert layout["order_parameter"].dims == ("save",)
+    cells = cells_of(sweep)
+    assert np.array_equal(cells[0,][0]["time"], [0, 0.5, 1, np.nan, np.nan], equal_nan=True)
+    assert np.array_equal(cells[1,][0]["time"], [0, 0.5, 1, 1.5, 2])
+
+
+@pytest.mark.parametrize(
+    ("axes", "settings"),
+    [
+        pytest.param(
+            "temperature = { values = [0.1, 0.4], set = 'model.noise.temperature' }\n"
+            "seed = { seeds = 2 }",
+            ["model.noise={kind='brownian', temperature=0.1}", "solve={t1=2.0, dt=0.05}"],
+            id="noise",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "scale = { values = [0.1, 0.6], set = 'model.weights.Q.scale' }\n"
+            "seed = { seeds = 2, of = ['tokens.seed', 'model.weights.seed'] }",
+            [
+                "model.weights={Q={law='Ginibre', scale=0.5}, V={law='Ginibre', scale=0.5}, "
+                "period=0.5}",
+                ADAPTIVE,
+            ],
+            id="drawn weights",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "beta = [2.0, 5.0]\nseed = { seeds = 2, per = 'cell' }",
+            [ADAPTIVE, "merge_radius=0.05", "stop.clusters={count=2, angle=0.1}", "t1=20.0"],
+            id="merging and stopping",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("step = [0.1, 0.25]", ["solve={t1=2.0, step=0.1}"], id="layers"),
+    ],
+)
+def test_other_sorts_of_cells_are_what_solve_gives(axes, settings):
+    sweep = small_sweep(axes, *settings)
+    cells = cells_of(sweep)
+    last = tuple(length - 1 for length in sweep.grid.shape)
+    run, (arrays, failure) = solved(sweep.cell_spec(last)), cells[last]
+    assert failure is None
+    assert arrays["final_time"] == run.arrays["final_time"]
+    rows = len(run.arrays["order_parameter"]) if run.outcome == "finished" else None
+    if rows is None:
+        assert arrays["final_order_parameter"] == run.arrays["final_order_parameter"]
+        rows = len(run.time) - 1
+    expected = np.asarray(run.arrays["order_parameter"], float)[:rows]
+    assert np.array_equal(arrays["order_parameter"][:rows], expected)
+    numbers = {cells[index][0]["order_parameter"].tobytes() for index in cells}
+    assert len(numbers) == len(cells), "every cell has numbers of its own"
+
+
+def test_an_axis_named_like_an_array_is_refused():
+    sweep = small_sweep(
+        "energy = { values = [1.0, 2.0], set = 'model.beta' }", "save.observe=['energy']"
+    )
+    with pytest.raises(ValueError, match="rename it"):
+        layout_of(sweep)
