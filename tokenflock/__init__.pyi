@@ -109,6 +109,7 @@ from .reduce import Tiled as Tiled
 from .space import Euclidean as Euclidean
 from .space import Sphere as Sphere
 from .store import open as open
+from .sweeps.reading import open_sweep as open_sweep
 from .terms import GELU as GELU
 from .terms import RELU as RELU
 from .terms import Attention as Attention

@@ -25,6 +25,8 @@ SEGMENTS = "segments"
 # The tokens at t = 0, so that a run killed before its first finished part opens too.
 INITIAL = "initial.zarr"
 SCRATCH = ".writing-"
+# The dataset of a sweep, which is no trajectory.
+SWEEP = "sweep.zarr"
 FORMAT = "tokenflock-trajectory-1"
 OWN_KEYS = ("format", "checksums")
 
@@ -122,6 +124,8 @@ def read(path: str | Path) -> Trajectory:
         raise StoreError(f"cannot open {str(folder)!r}: {error}") from error
     if not found:
         raise StoreError(f"{folder} does not exist")
+    if folder.name == SWEEP or (folder / SWEEP).exists():
+        raise StoreError(f"{folder} holds a sweep, not one run; open it with tokenflock.open_sweep")
     if (folder / STORE).exists():
         return read_store(folder / STORE)
     if (folder / SEGMENTS).exists():

@@ -1,0 +1,211 @@
+"""Which blocks of a sweep are done: one line per block, appended after its chunks are on the disk.
+
+    {"header": {...}, "sum": "..."}                                  what follows from the spec alone
+    {"block": 7, "failures": {...}, "files": {...}, "sum": "..."}    a finished block
+
+Every line ends with a checksum of itself, so that a changed one is found. A last line without its end
+is what a killed process was writing: it never counts, and is cut off before the next one is appended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ..errors import StoreError
+from .disk import Mark, replace_files, write_all
+from .grid import Grid
+
+FORMAT = "tokenflock-sweep-journal-1"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What every reader needs to know of the spec, and the marks of the files that follow from it."""
+
+    id: str
+    text: Mark
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    block_shape: tuple[int, ...]
+    files: dict[str, Mark]
+
+    @property
+    def grid(self) -> Grid:
+        """The cells of the sweep."""
+        return Grid(self.shape, self.block_shape)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished block: the marks of its chunks, and a sentence for each failed cell by its place."""
+
+    block: int
+    files: dict[str, Mark]
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+def to_line(record: Header | Entry) -> bytes:
+    """One line of the journal."""
+    if isinstance(record, Header):
+        content: dict[str, Any] = {"header": {"format": FORMAT, **vars(record)}}
+    else:
+        content = vars(record)
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return f'{text[:-1]},"sum":"{_checksum(text)}"}}\n'.encode()
+
+
+def from_line(line: bytes) -> Header | Entry | None:
+    """What a line says, or None if it is not as it was written."""
+    try:
+        content = json.loads(line)
+        del content["sum"]
+        record = _header(**content["header"]) if "header" in content else _entry(**content)
+        inside = all(map(_stays_inside, record.files))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return record if inside and to_line(record) == line else None
+
+
+def _checksum(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _header(format: str, text: list[Any], files: dict[str, list[Any]], **rest: Any) -> Header:
+    lists = {name: tuple(rest.pop(name)) for name in ("axes", "shape", "block_shape")}
+    counts = [*lists["shape"], *lists["block_shape"]]
+    if format != FORMAT or not all(isinstance(n, int) and n > 0 for n in counts):
+        raise ValueError("a journal of another kind")
+    return Header(text=Mark(*text), files=_marks(files), **lists, **rest)
+
+
+def _entry(block: int, files: dict[str, list[Any]], failures: dict[str, str]) -> Entry:
+    return Entry(int(block), _marks(files), {int(place): told for place, told in failures.items()})
+
+
+def _marks(files: dict[str, list[Any]]) -> dict[str, Mark]:
+    return {name: Mark(*found) for name, found in files.items()}
+
+
+def _stays_inside(name: str) -> bool:
+    """A journal may come from a stranger: no file it names may lie outside the folder."""
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+class Journal:
+    """The lines of a sweep, of which only their places are kept in memory."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.header: Header | None = None
+        self.damaged: list[int] = []
+        self._places: dict[int, int] = {}
+        self._failed: dict[int, int] = {}
+        self._end = 0
+        self.reload()
+
+    def reload(self) -> None:
+        """Read what is on the disk now."""
+        self.header, self.damaged, self._end = None, [], 0
+        self._places, self._failed = {}, {}
+        for number, (place, line) in enumerate(self._lines(), start=1):
+            record = from_line(line)
+            if isinstance(record, Header):
+                self.header = record
+            elif record is not None and self._is_block(record.block):
+                self._note(record, place)
+            else:
+                self.damaged.append(number)
+            self._end = place + len(line)
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines and where they begin; a last line without its end was never finished."""
+        place = 0
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        yield place, line
+                    place += len(line)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"cannot read {self.path}: {error.strerror or error}") from error
+
+    def _is_block(self, index: int) -> bool:
+        return self.header is None or 0 <= index < self.header.grid.block_count
+
+    def _note(self, entry: Entry, place: int) -> None:
+        self._places[entry.block] = place
+        self._failed.pop(entry.block, None)
+        if entry.failures:
+            self._failed[entry.block] = len(entry.failures)
+
+    @property
+    def done(self) -> Collection[int]:
+        """The finished blocks."""
+        return self._places.keys()
+
+    @property
+    def failed(self) -> int:
+        """How many cells of the finished blocks failed."""
+        return sum(self._failed.values())
+
+    def entry(self, block: int) -> Entry | None:
+        """The line of a block, or None while it is unfinished."""
+        for _ in range(2):
+            if block not in self._places:
+                return None
+            found = self._read(self._places[block])
+            if isinstance(found, Entry) and found.block == block:
+                return found
+            self.reload()  # another process has rewritten the journal since it was read
+        return None
+
+    def _read(self, place: int) -> Header | Entry | None:
+        try:
+            with self.path.open("rb") as file:
+                file.seek(place)
+                return from_line(file.readline())
+        except OSError:
+            return None
+
+    def entries(self, only_failed: bool = False) -> Iterator[Entry]:
+        """The lines of the finished blocks, in the order of blocks."""
+        for block in sorted(self._failed if only_failed else self._places):
+            found = self.entry(block)
+            if found is not None:
+                yield found
+
+    def append(self, entry: Entry) -> None:
+        """Add a finished block; it counts when this returns, and leaves no trace if it fails."""
+        line = to_line(entry)
+        descriptor = os.open(self.path, os.O_WRONLY)
+        try:
+            os.ftruncate(descriptor, self._end)
+            os.lseek(descriptor, self._end, os.SEEK_SET)
+            try:
+                write_all(descriptor, line)
+                os.fsync(descriptor)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, self._end)
+                raise
+        finally:
+            os.close(descriptor)
+        self._note(entry, self._end)
+        self._end += len(line)
+
+    def rewrite(self, header: Header, scratch: Path, without: Collection[int] = ()) -> None:
+        """Replace the journal by its sound lines, less those of some blocks, in one step."""
+        kept = [to_line(entry) for entry in self.entries() if entry.block not in without]
+        content = b"".join([to_line(header), *kept])
+        replace_files(self.path.parent, {self.path.name: content}, scratch)
+        self.reload()

@@ -1,0 +1,178 @@
+"""Opening a sweep, finished or not, with every byte checked against what was written.
+
+Zarr reads a missing chunk as fill values without a word, and a changed one with an error that names
+neither the array nor the cells. So chunks pass through a store that compares each with the journal.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from zarr.abc.store import ByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import LocalStore, WrapperStore
+
+from ..errors import StoreError
+from . import checking
+from .checking import JOURNAL, STORE, Damage, Kind, check_fixed, check_journal, chunk_damage
+from .disk import Mark, how_to_continue, mark
+from .journal import Header, Journal
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SHOWN = 3
+CHUNK = re.compile(r"(?P<array>.+)/c(?P<place>(\.\d+)*)")
+
+
+def open_sweep(path: str | Path, verify: bool = True) -> xr.Dataset:
+    """The dataset of a sweep; arrays are read from disk when they are used.
+
+    path -- the folder of a sweep, or its sweep.zarr;
+    verify -- read every file once and refuse a damaged sweep now. Without it a damaged chunk is refused
+        when it is read.
+
+    Dimensions are the swept names, then those of what was observed. Cells that are not finished are NaN,
+    and "missing" in `outcome`; the attributes `cells`, `cells_done` and `cells_failed` count them.
+    """
+    folder = _folder(Path(path))
+    journal = Journal(folder / JOURNAL)
+    header = journal.header
+    if header is None:
+        raise _damaged(folder, [*check_journal(journal)])
+    fixed = [*check_fixed(folder, header)]
+    if fixed:
+        raise _damaged(folder, fixed)
+    store = CheckedStore(LocalStore(folder / STORE, read_only=True), folder, journal)
+    dataset = _in_order(_open(folder, store))
+    store.axes = {name: dataset[name].values for name in header.axes}
+    damage = checking.verify(folder, journal, store.axes) if verify else []
+    if damage:
+        raise _damaged(folder, damage)
+    return dataset.assign_attrs(_counts(header, journal))
+
+
+def _folder(path: Path) -> Path:
+    """The folder of a sweep from what a user may give for it."""
+    try:
+        if not path.exists():
+            raise StoreError(f"{path} does not exist")
+        folder = path.absolute().parent if path.name == STORE else path
+        is_sweep = (folder / STORE).is_dir()
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot open {str(path)!r}: {error}") from error
+    if not is_sweep:
+        raise StoreError(
+            f"{path} is not the folder of a sweep (no {STORE}); open a run with tokenflock.open"
+        )
+    return folder
+
+
+def _open(folder: Path, store: CheckedStore) -> xr.Dataset:
+    import xarray as xr
+
+    try:
+        with warnings.catch_warnings():
+            # zarr warns that its way of storing text may change; the version is in the summary.
+            warnings.simplefilter("ignore")
+            return xr.open_zarr(
+                store, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
+            )
+    except StoreError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise StoreError(
+            f"{folder / STORE} is not readable ({type(error).__name__}: {reason}); repair it with "
+            f"{how_to_continue(folder)}"
+        ) from error
+
+
+def _in_order(dataset: xr.Dataset) -> xr.Dataset:
+    """Arrays by name and not as the disk lists them, and texts as numpy's own, which all tools know."""
+    texts = {
+        name: (array.dims, np.array(array.values.tolist(), dtype=str))
+        for name, array in dataset.coords.items()
+        if array.dtype.kind == "T"
+    }
+    return dataset[sorted(map(str, dataset.data_vars))].assign_coords(texts)
+
+
+def _damaged(folder: Path, damage: list[Damage]) -> StoreError:
+    shown = "; ".join(map(str, damage[:SHOWN]))
+    more = f"; and {len(damage) - SHOWN} more" if len(damage) > SHOWN else ""
+    return StoreError(
+        f"{folder} is damaged: {shown}{more}. Compute what is lost again with "
+        f"{how_to_continue(folder)}, or take the folder from a copy"
+    )
+
+
+def _counts(header: Header, journal: Journal) -> dict[str, int]:
+    grid = header.grid
+    done = sum(grid.block(index).size for index in journal.done)
+    return {"cells": grid.size, "cells_done": done, "cells_failed": journal.failed}
+
+
+class CheckedStore(WrapperStore[LocalStore]):
+    """The files of a sweep as they were when its journal was read: unfinished blocks are not there."""
+
+    def __init__(self, store: LocalStore, folder: Path, journal: Journal):
+        super().__init__(store)
+        self.folder = folder
+        self.journal = journal
+        self.axes: dict[str, np.ndarray] = {}
+
+    def _with_store(self, store: LocalStore) -> CheckedStore:
+        """Zarr asks for the same store once more, to read only."""
+        same = CheckedStore(store, self.folder, self.journal)
+        same.axes = self.axes
+        return same
+
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """A file, if it is what the journal has a mark of."""
+        block = self._block(key)
+        wanted = self._wanted(key, block)
+        if block is not None and wanted is None:
+            return None
+        found = await super().get(key, prototype, byte_range)
+        if wanted is not None and byte_range is None:
+            self._check(key, block, wanted, None if found is None else found.to_bytes())
+        return found
+
+    def _block(self, key: str) -> int | None:
+        """The block of a chunk; None for a file that follows from the spec."""
+        header, place = self._header, CHUNK.fullmatch(key)
+        if place is None or key in header.files:
+            return None
+        numbers = [int(number) for number in place["place"].split(".")[1:]]
+        along = header.grid.blocks_along
+        return int(np.ravel_multi_index(numbers[: len(along)], along)) if along else 0
+
+    @property
+    def _header(self) -> Header:
+        header = self.journal.header
+        if header is None:
+            raise _damaged(self.folder, [*check_journal(self.journal)])
+        return header
+
+    def _wanted(self, key: str, block: int | None) -> Mark | None:
+        if block is None:
+            return self._header.files.get(key)
+        entry = self.journal.entry(block)
+        return None if entry is None else entry.files.get(key)
+
+    def _check(self, key: str, block: int | None, wanted: Mark, content: bytes | None) -> None:
+        if content is not None and mark(content) == wanted:
+            return
+        kind: Kind = "missing" if content is None else "changed"
+        if block is None:
+            damage = Damage(kind, f"{STORE}/{key}")
+        else:
+            damage = chunk_damage(kind, key, self._header, block, self.axes)
+        raise _damaged(self.folder, [damage])

@@ -1,0 +1,234 @@
+"""The folder of a sweep, which may be killed at any moment and loses no finished block.
+
+    folder/
+      sweep.toml      the full resolved spec
+      sweep.zarr      the dataset: metadata and coordinates from the start, chunks block by block
+      journal.jsonl   which blocks are done, with a mark of each of their chunks
+      summary.json, figure.png
+
+One process writes. A block is committed in three steps, each on the disk before the next begins: its
+chunks under hidden names, their real names, its line in the journal. It counts by that line alone, so
+what a killed process left half done is computed again, and gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..lab.folder import check_parent, missing_parents, writing
+from ..store import SCRATCH
+from .arrays import BlockEncoder, chunk_names, fixed_files
+from .checking import JOURNAL, SPEC, STORE, Damage, Report, check_fixed, verify
+from .disk import (
+    flush,
+    flush_tree,
+    keeping_what_is_done,
+    mark,
+    replace_files,
+)
+from .grid import Block, Index
+from .journal import Entry, Header, Journal, to_line
+from .layout import BlockResult, Layout
+from .locking import only_writer
+from .plan import Sweep
+from .probe import layout_of
+from .stored_spec import stored_sweep
+
+BLOCK_SCRATCH = f"{SCRATCH}block"
+
+
+class SweepStore:
+    """A sweep on disk. Read by anyone; written by the process that holds `lock`."""
+
+    def __init__(self, folder: Path, sweep: Sweep, layout: Layout):
+        """Use `create` for a new sweep and `open` for one that exists."""
+        self.folder = folder
+        self.sweep = sweep
+        self.layout = layout
+        self.journal = Journal(folder / JOURNAL)
+        self._locked = False
+
+    @classmethod
+    def create(cls, folder: str | Path, sweep: Sweep, layout: Layout) -> SweepStore:
+        """Make the folder with everything that follows from the spec, all or nothing."""
+        folder = Path(folder)
+        _refuse_existing(folder)
+        check_parent(folder)
+        fixed = fixed_files(sweep, layout)
+        made = missing_parents(folder)
+        try:
+            with writing(folder):
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
+                    fresh = Path(scratch) / folder.name
+                    _fill(fresh, sweep, fixed)
+                    # Fails if another process has put a sweep there in the meantime.
+                    os.rename(fresh, folder)
+                flush(folder.parent)
+        except BaseException:
+            for parent in made:
+                with contextlib.suppress(OSError):
+                    parent.rmdir()
+            raise
+        return cls(folder, sweep, layout)
+
+    @classmethod
+    def open(
+        cls, folder: str | Path, sweep: Sweep | None = None, layout: Layout | None = None
+    ) -> SweepStore:
+        """The sweep in a folder, as its own spec says.
+
+        sweep -- what the caller takes it for: anything else in the folder is refused, and a damaged
+            spec is replaced by it when the folder is locked;
+        layout -- of that sweep, if it is known already.
+        """
+        folder = Path(folder)
+        stored = stored_sweep(folder, sweep)
+        known = layout if stored is sweep else None
+        return cls(folder, stored, layout_of(stored) if known is None else known)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[list[str]]:
+        """Be the only writer; gives the names of files that were damaged and are repaired.
+
+        Only what follows from the spec is repaired. Damaged blocks are found by `verify`.
+        """
+        with only_writer(self.folder):
+            with keeping_what_is_done(self.folder):
+                repaired = self._tidy()
+            self._locked = True
+            try:
+                yield repaired
+            finally:
+                self._locked = False
+                with contextlib.suppress(OSError):
+                    self._scratch.rmdir()
+
+    def _tidy(self) -> list[str]:
+        """Remove what a killed writer left, and write again what follows from the spec."""
+        for item in self.folder.glob(f"{SCRATCH}*"):
+            if item.is_dir():
+                shutil.rmtree(item)
+            else:
+                item.unlink()
+        self.journal.reload()
+        damaged = [damage.file for damage in check_fixed(self.folder, self.journal.header)]
+        if self.journal.header is None:
+            damaged.append(JOURNAL)
+        if damaged:
+            self._write_fixed()
+        return damaged
+
+    def _write_fixed(self) -> None:
+        fixed = fixed_files(self.sweep, self.layout)
+        files = {f"{STORE}/{name}": text for name, text in fixed.items()}
+        files[SPEC] = self.sweep.text.encode()
+        replace_files(self.folder, files, self._scratch)
+        self.journal.rewrite(_header(self.sweep, fixed), self._scratch)
+
+    @property
+    def _scratch(self) -> Path:
+        return self.folder / BLOCK_SCRATCH
+
+    @functools.cached_property
+    def _encoder(self) -> BlockEncoder:
+        return BlockEncoder(self.sweep, self.layout)
+
+    def write(self, block: Block, result: BlockResult) -> None:
+        """Commit a block; it counts when this returns, and not at all if this raises."""
+        self._require_lock()
+        files = self._encoder.encode(block, result)
+        marks = {name: mark(content) for name, content in files.items()}
+        failures = {int(place): str(told) for place, told in sorted(result.failures.items())}
+        with keeping_what_is_done(self.folder):
+            replace_files(self.folder / STORE, files, self._scratch)
+            self.journal.append(Entry(int(block.index), marks, failures))
+
+    def done(self) -> np.ndarray:
+        """Which blocks are finished, one truth value for each."""
+        count = self.sweep.grid.block_count
+        flags = np.zeros(count, dtype=bool)
+        flags[[block for block in self.journal.done if block < count]] = True
+        return flags
+
+    def failures(self) -> list[tuple[Index, dict[str, Any], str]]:
+        """Failed cells of the finished blocks: index in the grid, coordinates, and what happened."""
+        found: list[tuple[Index, dict[str, Any], str]] = []
+        for entry in self.journal.entries(only_failed=True):
+            cells = list(self.sweep.grid.block(entry.block).cells())
+            for place, told in entry.failures.items():
+                found.append((cells[place], self.sweep.coordinates(cells[place]), told))
+        return sorted(found, key=lambda failure: failure[0])
+
+    def verify(self, report: Report | None = None) -> list[Damage]:
+        """Every file that is not as it was written; see `forget` for what to do about blocks."""
+        axes = {axis.name: axis.values for axis in self.sweep.axes}
+        return verify(self.folder, self.journal, axes, report)
+
+    def forget(self, blocks: Collection[int]) -> None:
+        """Make blocks unfinished again, and drop damaged lines of the journal, durably.
+
+        The line goes before the chunks: killed in between, a block is unfinished and its chunks are
+        replaced when it is computed again.
+        """
+        self._require_lock()
+        gone = {int(block) for block in blocks}
+        header = self.journal.header
+        if header is None:
+            header = _header(self.sweep, fixed_files(self.sweep, self.layout))
+        with keeping_what_is_done(self.folder):
+            self.journal.rewrite(header, self._scratch, without=gone)
+            for index in gone:
+                block = self.sweep.grid.block(index)
+                for name in chunk_names(self.sweep, self.layout, block):
+                    (self.folder / STORE / name).unlink(missing_ok=True)
+
+    def _require_lock(self) -> None:
+        if not self._locked:
+            raise RuntimeError("a sweep is written inside `with store.lock():`")
+
+
+def _refuse_existing(folder: Path) -> None:
+    try:
+        if "\0" in str(folder):
+            raise ValueError("a path has no null characters")
+        exists = folder.exists() or folder.is_symlink()
+    except (OSError, ValueError) as error:
+        raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
+    if exists and (folder / SPEC).exists():
+        raise InputError(
+            f"{folder} holds a sweep; continue it with --resume, or choose another --out"
+        )
+    if exists:
+        raise InputError(f"{folder} exists; choose another --out")
+
+
+def _fill(fresh: Path, sweep: Sweep, fixed: dict[str, bytes]) -> None:
+    """All files of a sweep of which no block is done."""
+    header = to_line(_header(sweep, fixed))
+    files = {f"{STORE}/{name}": content for name, content in fixed.items()}
+    for name, content in {SPEC: sweep.text.encode(), JOURNAL: header, **files}.items():
+        (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+        (fresh / name).write_bytes(content)
+    flush_tree(fresh)
+
+
+def _header(sweep: Sweep, fixed: dict[str, bytes]) -> Header:
+    return Header(
+        id=sweep.id,
+        text=mark(sweep.text.encode()),
+        axes=tuple(axis.name for axis in sweep.axes),
+        shape=sweep.grid.shape,
+        block_shape=sweep.grid.block_shape,
+        files={name: mark(content) for name, content in fixed.items()},
+    )
