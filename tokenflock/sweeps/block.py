@@ -99,7 +99,7 @@ def _computed(group: Group, capacity: int) -> dict[str, np.ndarray] | str:
     """Arrays (cells of the group, *inner), or a sentence why the program cannot be made or run."""
     frame = group[0][1].frame
     try:
-        return _waited_for(run_cells(*_arguments(frame, [c.varying for _, c in group], capacity)))
+        return waited_for(run_cells(*arguments(frame, [c.varying for _, c in group], capacity)))
     except TokenflockError as error:
         return str(error)
     except (jax.errors.JaxRuntimeError, ValueError, TypeError, OverflowError) as error:
@@ -107,7 +107,7 @@ def _computed(group: Group, capacity: int) -> dict[str, np.ndarray] | str:
         return f"this cell does not make a program: {reason} ({type(error).__name__})"
 
 
-def _arguments(frame: Frame, varying: list[Varying], capacity: int) -> tuple[Any, ...]:
+def arguments(frame: Frame, varying: list[Varying], capacity: int) -> tuple[Any, ...]:
     """Arguments of `run_cells`: the numbers of the cells stacked, padded to one size for all blocks."""
     padded = varying + [varying[-1]] * (capacity - len(varying))
 
@@ -182,7 +182,7 @@ def run_cell(plan: Plan, cell: Varying, times: Any, merges: bool) -> dict[str, A
     }
 
 
-def _waited_for(found: dict[str, Any]) -> dict[str, np.ndarray]:
+def waited_for(found: dict[str, Any]) -> dict[str, np.ndarray]:
     """The numbers on the host; Ctrl-C is heard while the program computes."""
     pause = 1e-4
     while not found["outcome"].is_ready():

@@ -29,8 +29,9 @@ from ..measure import Measure
 from .grid import Axis, Index
 from .plan import Sweep
 
-# Built models and tokens kept at hand; a block rarely has more different ones.
-MOST_KEPT = 4096
+# Built models and tokens kept at hand: a block rarely has more different ones, and large ones cost no
+# time beside their solve.
+MOST_KEPT, MOST_BYTES = 4096, 2**28
 # Reductions whose choices depend on shapes alone; others look at beta and are settled cell by cell.
 SETTLED_BY_SHAPE = ("dense", "kernel")
 NOISE_SEED = "solve.seed"
@@ -147,19 +148,26 @@ class _Kept:
     """Results by key, the oldest forgotten; an error is kept like a result."""
 
     def __init__(self) -> None:
-        self.found: OrderedDict[Hashable, Any] = OrderedDict()
+        self.found: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self.bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key in self.found:
             self.found.move_to_end(key)
         else:
-            self.found[key] = _tried(make)
-            if len(self.found) > MOST_KEPT:
-                self.found.popitem(last=False)
-        kept = self.found[key]
+            made = _tried(make)
+            self.found[key] = made, _size(made)
+            self.bytes += _size(made)
+        kept = self.found[key][0]
+        while len(self.found) > 1 and (len(self.found) > MOST_KEPT or self.bytes > MOST_BYTES):
+            self.bytes -= self.found.popitem(last=False)[1][1]
         if isinstance(kept, Exception):
             raise kept
         return kept
+
+
+def _size(made: Any) -> int:
+    return sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(made))
 
 
 def _tried(make: Callable[[], Any]) -> Any:
