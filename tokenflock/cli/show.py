@@ -33,7 +33,7 @@ def pictures(spec: RunSpec, trajectory: Trajectory, folder: Path, bar: Any) -> N
         _figure(trajectory, folder / "figure.png")
     if spec.output.animation != "none" and spec.save.states:
         task = bar.add_task("animation", total=1.0, note="")
-        _without_screen()
+        without_screen()
         trajectory.animate(
             folder / f"animation.{spec.output.animation}",
             frames=spec.output.frames,
@@ -41,20 +41,25 @@ def pictures(spec: RunSpec, trajectory: Trajectory, folder: Path, bar: Any) -> N
         )
 
 
-def _without_screen() -> None:
+def without_screen() -> None:
+    """Pictures go into files."""
     import matplotlib as mpl
 
     mpl.use("Agg")
 
 
 def _figure(trajectory: Trajectory, path: Path) -> None:
+    without_screen()
+    save_figure(trajectory.plot(), path)
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a PNG whole or not at all, and forget the figure."""
+    from matplotlib import pyplot as plt
+
     from ..lab.folder import writing
     from ..store import SCRATCH
 
-    _without_screen()
-    from matplotlib import pyplot as plt
-
-    figure = trajectory.plot()
     scratch = path.with_name(f"{SCRATCH}{path.name}")
     with writing(path):
         try:

@@ -16,17 +16,27 @@ def _folder() -> Traversable:
 
 def example_names() -> list[str]:
     """Names of the specs shipped in the package."""
-    names = (item.name for item in _folder().iterdir())
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return names_in(_folder())
 
 
 def example_text(name: str) -> str:
     """The TOML of one example."""
-    known = example_names()
+    return named_text(_folder(), name, "tokenflock list examples")
+
+
+def names_in(folder: Traversable) -> list[str]:
+    """Names of the specs in a folder."""
+    names = (item.name for item in folder.iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def named_text(folder: Traversable, name: str, listing: str) -> str:
+    """One spec of a folder; `listing` shows what there is."""
+    known = names_in(folder)
     if name not in known:
-        hint = nearest(name, known) or "; see tokenflock list examples"
+        hint = nearest(name, known) or f"; see {listing}"
         raise InputError(f"there is no example {name!r}{hint}")
-    return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
+    return (folder / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def nearest(word: object, options: Iterable[str]) -> str:

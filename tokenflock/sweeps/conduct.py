@@ -1,0 +1,241 @@
+"""Run a sweep into its folder: hand out what is unfinished, write down what comes back.
+
+Everything that can be refused is refused before the folder is made or touched, and everything may be
+killed at any moment: what the store has taken is kept, and the rest is computed by the next `resume`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, SolveError
+from ..lab.folder import write_summary
+from ..plain import plain
+from ..provenance import provenance
+from .checking import STORE
+from .cluster import HOW_TO_INSTALL, ClusterLost, is_installed, own_cluster, running_cluster
+from .disk import how_to_continue
+from .estimate import cores, estimate, refuse_too_much
+from .folder import check_folder, clear_results, read_summary, replaced
+from .grid import Grid, Index
+from .isolation import computed
+from .layout import Layout
+from .plan import Sweep
+from .probe import layout_of
+from .store import SweepStore
+from .watching import Silent, Standing, Watcher
+from .workers import Crew, InProcess
+
+SHOWN_FAILURES = 5
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a sweep is to be run; nothing of it changes a number.
+
+    workers -- processes on this machine (default: one per core); 1 computes in this process;
+    apart -- compute in a process of its own even with one worker;
+    scheduler -- address of a running dask cluster to use instead;
+    strict -- stop at the first failed cell; retry_failed -- compute failed cells again on resume.
+    """
+
+    resume: bool = False
+    overwrite: bool = False
+    workers: int | None = None
+    apart: bool = False
+    scheduler: str | None = None
+    strict: bool = False
+    retry_failed: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be computed: a sweep, how it is stored, which of its blocks are done, and where."""
+
+    sweep: Sweep
+    layout: Layout
+    done: np.ndarray
+    folder: Path
+
+
+def conduct(
+    sweep: Sweep | None, folder: Path, wishes: Wishes, watch: Watcher | None = None
+) -> dict[str, Any]:
+    """Run or continue a sweep and return its summary, which is written last.
+
+    Without `sweep` the one in the folder is continued.
+    """
+    start = time.perf_counter()
+    watch = watch or Silent()
+    check_folder(folder, wishes.resume, wishes.overwrite)
+    with contextlib.ExitStack() as held:
+        if wishes.resume:
+            store = held.enter_context(_continued(sweep, folder, wishes, watch))
+            finished = read_summary(folder)
+            if finished is not None and store.done().all():
+                watch.say(f"{folder} is finished; this is its stored result")
+                return finished
+            job = Job(store.sweep, store.layout, store.done(), folder)
+            crew = held.enter_context(_crew(job, wishes, watch))
+            clear_results(folder)
+        else:
+            assert sweep is not None, "a new sweep needs a spec"
+            job = Job(sweep, layout_of(sweep), np.zeros(sweep.grid.block_count, bool), folder)
+            # A cluster that does not answer is no reason to make a folder.
+            crew = held.enter_context(_crew(job, wishes, watch))
+            store = held.enter_context(_begun(job, wishes))
+        count = _work(store, crew, wishes.strict, watch)
+        result = _summary(store, count, wishes, time.perf_counter() - start)
+        write_summary(folder, result)
+    return result
+
+
+@contextlib.contextmanager
+def _begun(job: Job, wishes: Wishes) -> Iterator[SweepStore]:
+    make = replaced if wishes.overwrite and job.folder.exists() else SweepStore.create
+    store = make(job.folder, job.sweep, job.layout)
+    with store.lock():
+        yield store
+
+
+@contextlib.contextmanager
+def _continued(
+    sweep: Sweep | None, folder: Path, wishes: Wishes, watch: Watcher
+) -> Iterator[SweepStore]:
+    """The store of a sweep in which everything that counts as done is as it was written."""
+    store = SweepStore.open(folder, sweep)
+    with store.lock() as repaired:
+        for name in repaired:
+            watch.say(f"{name} was damaged and is written again")
+        damages = store.verify()
+        for damage in damages:
+            watch.say(f"{damage}; it will be computed again")
+        again = {damage.block for damage in damages if damage.block is not None}
+        if wishes.retry_failed:
+            again |= {block_of(store.sweep.grid, cell) for cell, _, _ in store.failures()}
+        if again or damages:
+            store.forget(again)
+        yield store
+
+
+def block_of(grid: Grid, cell: Index) -> int:
+    """The block a cell lies in."""
+    place = [position // size for position, size in zip(cell, grid.block_shape, strict=True)]
+    return int(np.ravel_multi_index(place, grid.blocks_along))
+
+
+@contextlib.contextmanager
+def _crew(job: Job, wishes: Wishes, watch: Watcher) -> Iterator[Crew]:
+    """Those who compute what is left, after what they will need is found to be there."""
+    count = worker_count(wishes, int(np.sum(~job.done)))
+    refuse_too_much(estimate(job.sweep, job.layout, count), job.folder, float(np.mean(job.done)))
+    text = job.sweep.text
+    if wishes.scheduler is not None:
+        _require_dask("--scheduler")
+        with running_cluster(text, wishes.scheduler, watch.say) as crew:
+            yield crew
+    elif (count > 1 or (wishes.apart and _on_cpu())) and is_installed():
+        with own_cluster(text, count) as crew:
+            yield crew
+    else:
+        if count > 1:
+            watch.say(f"one process computes; for {count} workers {HOW_TO_INSTALL}")
+        with contextlib.closing(InProcess(text)) as crew:
+            yield crew
+
+
+def _require_dask(option: str) -> None:
+    if not is_installed():
+        raise InputError(f"{option} needs dask; {HOW_TO_INSTALL}")
+
+
+def worker_count(wishes: Wishes, blocks: int) -> int:
+    """One per core, or as many as asked for, and never more than there are blocks."""
+    if wishes.workers is not None and wishes.workers < 1:
+        raise InputError(f"a sweep needs at least one worker, got {wishes.workers}")
+    return max(1, min(wishes.workers or _default_workers(), blocks))
+
+
+def _default_workers() -> int:
+    """A GPU is shared by nobody."""
+    return cores() if _on_cpu() else 1
+
+
+def _on_cpu() -> bool:
+    import jax
+
+    return jax.default_backend() == "cpu"
+
+
+def _work(store: SweepStore, crew: Crew, strict: bool, watch: Watcher) -> int:
+    """Compute and write what is left; gives the number of cells."""
+    grid = store.sweep.grid
+    left = [int(block) for block in np.flatnonzero(~store.done())]
+    before = grid.size - sum(grid.block(block).size for block in left)
+    count = 0
+    watch.standing(Standing(grid.size, before, store.journal.failed))
+    if strict:
+        _refuse_failures(store)
+    blocks = (grid.block(block) for block in left)
+    with _saying_how_to_continue(store.folder):
+        for block, result in computed(crew, blocks, store.layout):
+            store.write(block, result)
+            count += block.size
+            watch.standing(Standing(grid.size, before + count, store.journal.failed, count))
+            if strict and result.failures:
+                _refuse_failures(store)
+    return count
+
+
+def _refuse_failures(store: SweepStore) -> None:
+    for cell, _, told in store.failures():
+        raise SolveError(
+            f"strict: the cell {store.sweep.says_where(cell)} failed: {told}. What is done is kept; "
+            f"go on without it: {how_to_continue(store.folder)}"
+        )
+
+
+@contextlib.contextmanager
+def _saying_how_to_continue(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except ClusterLost as error:
+        raise SolveError(
+            f"{error}; what is done is kept, continue with {how_to_continue(folder)}"
+        ) from error
+
+
+def _summary(
+    store: SweepStore, computed_now: int, wishes: Wishes, seconds: float
+) -> dict[str, Any]:
+    """What the command line prints as JSON."""
+    sweep, failed = store.sweep, store.journal.failed
+    found = provenance()
+    content = {
+        "id": sweep.id,
+        "title": sweep.title,
+        "label": sweep.spec.model.name,
+        "cells": sweep.grid.size,
+        "failed": failed,
+        "failures": [
+            {"coordinates": where, "error": told}
+            for _, where, told in store.failures()[:SHOWN_FAILURES]
+        ],
+        "axes": {axis.name: len(axis) for axis in sweep.axes},
+        "blocks": sweep.grid.block_count,
+        "computed": computed_now,
+        "seconds": round(seconds, 3),
+        "scheduler": wishes.scheduler,
+        "versions": found["versions"],
+        "device": found["device"],
+        "store": str(store.folder / STORE),
+        "ok": failed < sweep.grid.size,
+    }
+    return plain(content)

@@ -1,0 +1,87 @@
+"""The folder of a sweep: checked before anything is computed, replaced only where it is ours.
+
+folder/
+  sweep.toml      the full spec
+  sweep.zarr      the dataset
+  journal.jsonl   which blocks are done
+  summary.json    written last
+  figure.png
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..lab.folder import SUMMARY, check_parent, writing
+from ..store import SCRATCH
+from .checking import JOURNAL, SPEC, STORE
+from .layout import Layout
+from .locking import only_writer
+from .plan import Sweep
+from .store import SweepStore
+
+FIGURE = "figure.png"
+# In the order in which they are taken away: without its summary a sweep counts as unfinished, and
+# without its journal as not begun, so that a kill on the way leaves nothing that pretends to be done.
+OWN = (SUMMARY, JOURNAL, FIGURE, STORE)
+
+
+def check_folder(folder: Path, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder this sweep must not touch, or cannot write to, before anything is computed."""
+    try:
+        if "\0" in str(folder):
+            raise ValueError("a path has no null characters")
+        exists, is_folder = folder.exists() or folder.is_symlink(), folder.is_dir()
+        empty = is_folder and not any(folder.iterdir())
+    except (OSError, ValueError) as error:
+        raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
+    if exists and not is_folder:
+        raise InputError(f"{folder} is a file; choose another --out")
+    if exists and not resume and not overwrite:
+        raise InputError(
+            f"{folder} exists; choose another --out, continue it with --resume, or replace it with "
+            "--overwrite"
+        )
+    if exists and overwrite and not empty and not (folder / SPEC).exists():
+        raise InputError(f"{folder} is not a sweep folder (no {SPEC}); refusing to overwrite it")
+    check_parent(folder)
+
+
+def replaced(folder: Path, sweep: Sweep, layout: Layout) -> SweepStore:
+    """A new sweep in the place of an old one; other files in the folder are the user's."""
+    with contextlib.ExitStack() as held:
+        held.enter_context(only_writer(folder))
+        held.enter_context(writing(folder))
+        made = tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH)
+        scratch = Path(held.enter_context(made))
+        fresh, old = scratch / "fresh", scratch / "replaced"
+        SweepStore.create(fresh, sweep, layout)
+        old.mkdir()
+        for name in OWN:
+            if (folder / name).exists():
+                os.replace(folder / name, old / name)
+        for name in (SPEC, STORE, JOURNAL):
+            os.replace(fresh / name, folder / name)
+    return SweepStore.open(folder)
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """The summary of a sweep that was finished, or None."""
+    try:
+        found = json.loads((folder / SUMMARY).read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def clear_results(folder: Path) -> None:
+    """A sweep that goes on is not finished, and its picture is out of date."""
+    with writing(folder):
+        for name in (SUMMARY, FIGURE):
+            (folder / name).unlink(missing_ok=True)
