@@ -158,6 +158,12 @@ def test_other_sorts_of_cells_are_what_solve_gives(axes, settings):
     assert len(numbers) == len(cells), "every cell has numbers of its own"
 
 
+def test_seeds_of_single_cells_are_kept_with_their_numbers():
+    sweep = small_sweep("beta = [1.0, 2.0]\nseed = { seeds = 2, per = 'cell' }")
+    for index, (arrays, _) in cells_of(sweep).items():
+        assert arrays["tokens_seed"] == sweep.cell_spec(index).tokens.seed
+
+
 def test_an_axis_named_like_an_array_is_refused():
     sweep = small_sweep(
         "energy = { values = [1.0, 2.0], set = 'model.beta' }", "save.observe=['energy']"

@@ -26,6 +26,7 @@ from .cells import Cell, Cells, Frame, Varying
 from .grid import Index
 from .layout import BlockResult, Layout
 from .plan import Sweep, parse_sweep
+from .spec import seed_name
 
 # Codes of `outcome` for cells without a solve; the others are positions in OUTCOMES.
 ERROR, MISSING = -1, -2
@@ -43,6 +44,9 @@ def compute_block(text: str, index: int, only: tuple[int, ...] | None = None) ->
     wanted = range(block.size) if only is None else only
     places = list(block.cells())
     arrays = _empty(bench.layout, block.size)
+    for path in bench.sweep.own_seeds:
+        for position in wanted:
+            arrays[seed_name(path)][position] = bench.sweep.settings(places[position])[path]
     failures: dict[int, str] = {}
     for group in _groups(bench.cells, places, wanted, failures):
         _fill(arrays, failures, group, _computed(group, bench.capacity))

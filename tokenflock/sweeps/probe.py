@@ -15,6 +15,7 @@ from .cells import Cell, Cells
 from .grid import Axis, Index
 from .layout import Layout, Variable
 from .plan import Sweep
+from .spec import seed_name
 
 # Positions of a long axis that are traced.
 PROBED = 16
@@ -54,6 +55,9 @@ def layout_of(sweep: Sweep, cells: Cells | None = None) -> Layout:
         "long_name": "how the cell ended",
     }
     found["outcome"] = Variable("outcome", (), (), "int8", MISSING, flags)
+    for path in sweep.own_seeds:
+        says = {"units": "1", "long_name": f"{path} of the cell"}
+        found[seed_name(path)] = Variable(seed_name(path), (), (), "int64", -1, says)
     _check_names(sweep, found, coordinates)
     return Layout(tuple(found.values()), coordinates)
 

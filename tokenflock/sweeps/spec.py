@@ -264,8 +264,13 @@ def _seed_axis(name: str, axis: SeedAxis, table: dict[str, Any], root: int, sour
         path: [derived_seed(root, path, {name: k}) for k in range(axis.seeds)]
         for path in seeded_paths(axis, table, source)
     }
-    beside = {path.replace(".", "_"): np.asarray(values) for path, values in settings.items()}
+    beside = {seed_name(path): np.asarray(values) for path, values in settings.items()}
     return Axis(name, numbers, settings, beside, is_seed=True)
+
+
+def seed_name(path: str) -> str:
+    """What the derived seeds of a setting are called in the dataset."""
+    return path.replace(".", "_")
 
 
 def seeded_paths(axis: SeedAxis, table: dict[str, Any], source: str) -> list[str]:
