@@ -100,6 +100,7 @@ from .observables import speed as speed
 from .observables import strong_centre_mask as strong_centre_mask
 from .observables import strong_centres as strong_centres
 from .observables import w2 as w2
+from .records import runs as runs
 from .reduce import Auto as Auto
 from .reduce import Dense as Dense
 from .reduce import GpuKernel as GpuKernel
@@ -109,6 +110,7 @@ from .reduce import Tiled as Tiled
 from .space import Euclidean as Euclidean
 from .space import Sphere as Sphere
 from .store import open as open
+from .sweeps.api import sweep as sweep
 from .sweeps.reading import open_sweep as open_sweep
 from .terms import GELU as GELU
 from .terms import RELU as RELU

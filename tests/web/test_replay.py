@@ -13,6 +13,7 @@ from serving import small_run
 import tokenflock as flock
 from tokenflock import store
 from tokenflock.errors import InputError
+from tokenflock.records import finding
 from tokenflock.trajectory import Trajectory
 from tokenflock.web import stores
 from tokenflock.web.projection import project, spread
@@ -300,5 +301,5 @@ def test_an_interrupted_run_is_listed_and_shown(tmp_path):
 
 def test_the_labels_of_a_store_are_the_ones_written():
     """The library reads stores without the engine, by the names the engine writes."""
-    assert (stores.STORE, stores.SEGMENTS) == (store.STORE, store.SEGMENTS)
-    assert stores.TRAJECTORY == store.FORMAT
+    assert (finding.STORE, finding.SEGMENTS) == (store.STORE, store.SEGMENTS)
+    assert finding.TRAJECTORY == store.FORMAT

@@ -9,12 +9,13 @@ import numpy as np
 
 from ..errors import InputError
 from ..plain import plain
+from ..records.finding import inside, require_inside
 from ..space import Sphere
 from ..store import read
 from ..trajectory import Trajectory
 from .packing import numbers, pack
 from .projection import clusters_of, project, spread
-from .stores import describe, inside, require_inside
+from .stores import describe
 from .sweep import sweep_replay
 
 MOST_FRAMES = 600
@@ -32,7 +33,7 @@ def read_replay(path: str | Path, roots: list[str] | None = None) -> dict[str, A
         require_inside(folder, allowed)
     found = describe(folder) if folder.is_dir() else None
     if found is not None and found.kind == "sweep":
-        return sweep_replay(folder, found.title)
+        return sweep_replay(found.path, found.title)
     return run_replay(read(folder), folder.name.removesuffix(".zarr"))
 
 

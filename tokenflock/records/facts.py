@@ -1,0 +1,254 @@
+"""What one result says of itself: the columns of the catalogue, the settings of its spec, its axes.
+
+Everything comes from zarr.json and summary.json, which a stranger may have written: what is not of the
+expected sort is left out. Of the arrays only the small coordinates of a sweep's axes are read, once.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import StoreError
+from .axes import RecordAxis, swept_axes
+from .finding import (
+    METADATA,
+    SEGMENTS,
+    SUMMARY,
+    SWEEP,
+    TRAJECTORY,
+    attributes,
+    is_own_file,
+    read_object,
+    store_of,
+)
+
+COLUMNS = (
+    *("path", "kind", "title", "model", "label", "id", "outcome", "created", "seconds"),
+    *("version", "device", "cells", "done", "failed"),
+)
+JOURNAL, SWEEP_SPEC = "journal.jsonl", "sweep.toml"
+Scalar = str | int | float | bool
+DEEPEST_SETTING, MOST_SETTINGS = 8, 2_000
+LONGEST_TEXT = 2_000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One line of the catalogue.
+
+    columns -- the values of COLUMNS but for the path, which belongs to the folder;
+    settings -- every scalar of the resolved spec by its dotted path;
+    axes -- what varies inside it: the axes of a sweep but for seeds, the betas of a batch;
+    repeats -- how many cells share one combination of the axes: the seeds of a sweep.
+    """
+
+    columns: dict[str, Any]
+    settings: dict[str, Scalar] = field(default_factory=dict)
+    axes: tuple[RecordAxis, ...] = ()
+    repeats: int = 1
+
+    def as_table(self) -> dict[str, Any]:
+        """Nested plain data, as `from_table` reads it."""
+        return asdict(self)
+
+    @staticmethod
+    def from_table(table: dict[str, Any]) -> Facts:
+        """The inverse of `as_table`; a KeyError or TypeError says that it is none."""
+        axes = tuple(RecordAxis(**axis) for axis in table["axes"])
+        return Facts(table["columns"], table["settings"], axes, table["repeats"])
+
+
+def stamp(folder: Path) -> str:
+    """Dates, sizes and places of the files that the facts are read from: they change with the facts."""
+    store = store_of(folder)
+    if store is None:
+        return ""
+    marks = [store.name]
+    for path in (store / METADATA, folder / SUMMARY, folder / JOURNAL):
+        try:
+            found = path.lstat()
+        except OSError:
+            marks.append("-")
+        else:
+            marks.append(f"{found.st_mtime_ns}.{found.st_size}.{found.st_ino}")
+    return " ".join(marks)
+
+
+def read_facts(folder: Path) -> Facts | None:
+    """The facts of a folder, or None if it holds no result."""
+    store = store_of(folder)
+    labels = None if store is None else attributes(store)
+    if store is None or labels is None:
+        return None
+    summary = read_object(folder / SUMMARY) if store != folder else {}
+    if labels.get("format") == TRAJECTORY:
+        return _run_facts(store, labels, summary)
+    if labels.get("format") == SWEEP:
+        return _sweep_facts(folder, store, labels, summary)
+    return None
+
+
+def _run_facts(store: Path, labels: dict[str, Any], summary: dict[str, Any]) -> Facts:
+    trace, spec = _table(labels, "trace"), _table(labels, "spec")
+    betas = _table(spec, "model").get("beta")
+    axes = [RecordAxis("beta", {"model.beta": _numbers(betas)})] if _numbers(betas) else []
+    seconds = summary.get("seconds") or trace.get("seconds")
+    cut = store.parent.name == SEGMENTS
+    columns = {
+        "kind": "trace" if trace else "run",
+        "title": _text(spec.get("title") or labels.get("label")),
+        "model": _model(labels, spec),
+        "label": _text(labels.get("label")),
+        "id": _text(labels.get("id")),
+        "outcome": "interrupted" if cut else _text(labels.get("outcome")),
+        "created": _text(labels.get("created")),
+        "seconds": _number(seconds),
+        "version": _text(_table(labels, "versions").get("tokenflock")),
+        "device": _text(labels.get("device")),
+        "cells": None,
+        "done": None,
+        "failed": None,
+    }
+    return Facts(columns, settings_of(spec), tuple(axes))
+
+
+def _sweep_facts(
+    folder: Path, store: Path, labels: dict[str, Any], summary: dict[str, Any]
+) -> Facts:
+    spec = _table(labels, "spec")
+    axes, repeats = swept_axes(store, labels)
+    cells = math.prod(len(axis) for axis in axes) * repeats
+    done, failed = _progress(folder, cells, summary)
+    varied = {path for axis in axes for path in axis.values}
+    # A setting of the first cell only is not one of the sweep.
+    varied |= set(_seeded(labels))
+    settings = {path: value for path, value in settings_of(spec).items() if path not in varied}
+    columns = {
+        "kind": "sweep",
+        "title": _text(labels.get("title") or labels.get("label")),
+        "model": None if "model.name" in varied else _model(labels, spec),
+        "label": _text(labels.get("label")),
+        "id": _text(labels.get("id")),
+        "outcome": _sweep_outcome(cells, done, failed),
+        "created": _text(summary.get("created")) or _date(folder / SWEEP_SPEC),
+        "seconds": _number(summary.get("seconds")),
+        "version": _text(_table(summary, "versions").get("tokenflock")),
+        "device": _text(summary.get("device")),
+        "cells": cells,
+        "done": done,
+        "failed": failed,
+    }
+    return Facts(columns, settings, axes, repeats)
+
+
+def _seeded(labels: dict[str, Any]) -> list[str]:
+    """The paths that the seed axes set."""
+    axes, names = _table(labels, "axes"), labels.get("seed_axes")
+    chosen = names if isinstance(names, list) else []
+    return [str(path) for name in chosen for path in _list(axes.get(str(name)))]
+
+
+def _progress(folder: Path, cells: int, summary: dict[str, Any]) -> tuple[int | None, int | None]:
+    """How many cells are done and how many of these failed; None where nothing tells."""
+    done, failed = summary.get("done", summary.get("cells")), summary.get("failed")
+    if isinstance(done, int) and isinstance(failed, int):
+        return done, failed
+    return journal_progress(folder)
+
+
+def journal_progress(folder: Path) -> tuple[int | None, int | None]:
+    """Cells done and failed by the journal of an unfinished sweep."""
+    if not is_own_file(folder / JOURNAL):
+        return None, None
+    # Only here, since it needs numpy: most folders hold runs.
+    from ..sweeps.journal import Journal
+
+    try:
+        journal = Journal(folder / JOURNAL)
+    except StoreError:
+        return None, None
+    if journal.header is None:
+        return None, None
+    grid = journal.header.grid
+    return sum(grid.block(index).size for index in journal.done), journal.failed
+
+
+def _sweep_outcome(cells: int, done: int | None, failed: int | None) -> str:
+    if done is None or done < cells:
+        return "interrupted"
+    return "finished" if not failed else "finished with failures"
+
+
+def settings_of(spec: dict[str, Any]) -> dict[str, Scalar]:
+    """Every scalar of a nested table by its dotted path."""
+    found: dict[str, Scalar] = {}
+    _collect(spec, "", DEEPEST_SETTING, found)
+    return found
+
+
+def _collect(table: dict[str, Any], prefix: str, depth: int, found: dict[str, Scalar]) -> None:
+    for name, entry in table.items():
+        key, value = readable(name), _restored(entry)
+        if len(found) >= MOST_SETTINGS:
+            return
+        if isinstance(value, dict) and depth:
+            _collect(value, f"{prefix}{key}.", depth - 1, found)
+        elif isinstance(value, (bool, int, float)):
+            found[f"{prefix}{key}"] = value
+        elif isinstance(value, str):
+            found[f"{prefix}{key}"] = readable(value)
+
+
+def _restored(value: Any) -> Any:
+    """Numbers that strict JSON cannot hold are stored as tables (tokenflock/store.py)."""
+    if isinstance(value, dict) and set(value) == {"number"}:
+        return _number(value["number"])
+    return value
+
+
+def _table(content: dict[str, Any], key: str) -> dict[str, Any]:
+    found = content.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str | None:
+    return readable(value) if isinstance(value, str) else None
+
+
+def readable(text: str) -> str:
+    """A text of bounded length, with '?' for what is no letter of Unicode, as in names on a disk."""
+    return text[:LONGEST_TEXT].encode("utf-8", "replace").decode()
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, (bool, type(None))) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _numbers(value: Any) -> list[float]:
+    """A list of nothing but numbers, else an empty one."""
+    given = _list(value)
+    plain = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in given)
+    return given if plain else []
+
+
+def _model(labels: dict[str, Any], spec: dict[str, Any]) -> str | None:
+    return _text(_table(spec, "model").get("name")) or _text(labels.get("label"))
+
+
+def _date(path: Path) -> str | None:
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(os.lstat(path).st_mtime))
+    except (OSError, ValueError, OverflowError):
+        return None

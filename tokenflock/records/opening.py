@@ -1,0 +1,69 @@
+"""Any result as one labelled dataset: runs and traces in memory, sweeps read from disk as they are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from .facts import Facts, read_facts
+from .finding import STORE, SWEEP_STORE, attributes, store_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result that was named: its folder, its store, and what they say."""
+
+    folder: Path
+    store: Path
+    facts: Facts
+    labels: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """run, trace or sweep."""
+        return self.facts.columns["kind"]
+
+    def dataset(self) -> xr.Dataset:
+        """Its arrays; a damaged file is refused, of a sweep when it comes to be read."""
+        if self.kind == "sweep":
+            from ..sweeps.reading import open_sweep
+
+            return open_sweep(self.folder, verify=False)
+        from ..store import read
+
+        return read(self.folder).dataset
+
+
+def find_result(path: str | Path) -> Result:
+    """The result in a folder, or of a store, or a sentence."""
+    folder = Path(path).expanduser()
+    try:
+        exists = folder.is_dir()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot look into {str(path)!r}: {error}") from error
+    if not exists:
+        raise InputError(f"there is no folder {path}; see tokenflock list runs")
+    if folder.name in (STORE, SWEEP_STORE) and folder.absolute().parent.is_dir():
+        # What belongs to a store (its summary, its journal) lies beside it.
+        folder = folder.absolute().parent
+    store, facts = store_of(folder), read_facts(folder)
+    if store is None or facts is None:
+        raise InputError(
+            f"{path} is not a run, a trace or a sweep; give a folder that tokenflock run, trace or sweep "
+            "has made (tokenflock list runs shows them)"
+        )
+    return Result(folder, store, facts, restored(attributes(store) or {}))
+
+
+def restored(value: Any) -> Any:
+    """Stored attributes with the numbers that strict JSON cannot hold (tokenflock/store.py)."""
+    if isinstance(value, dict):
+        if set(value) == {"number"} and value["number"] in ("nan", "inf", "-inf"):
+            return float(value["number"])
+        return {name: restored(entry) for name, entry in value.items()}
+    return [restored(entry) for entry in value] if isinstance(value, list) else value

@@ -1,0 +1,109 @@
+"""What a stored result is: label, outcome, health, spec, arrays, size, and the failures of a sweep."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from .facts import COLUMNS, JOURNAL, SWEEP_SPEC
+from .finding import arrays, list_in, metadata
+from .opening import Result
+
+MOST_FAILURES = 1_000
+HEALTHY = ("advice", "health")
+
+
+def describe_result(result: Result) -> dict[str, Any]:
+    """Everything that can be said without reading an array of results."""
+    labels, columns = result.labels, result.facts.columns
+    facts = {name: columns.get(name) for name in COLUMNS if columns.get(name) is not None}
+    content: dict[str, Any] = {
+        "path": str(result.folder),
+        **facts,
+        "says": _says(labels),
+        **{name: labels[name] for name in HEALTHY if name in labels},
+        "spec": labels.get("spec"),
+        "toml": spec_text(result),
+        "arrays": [_array(folder) for folder in arrays(result.store)],
+        "bytes": size_on_disk(result.folder),
+    }
+    if result.kind == "sweep":
+        content |= {"axes": labels.get("axes"), "failures": failures_of(result)}
+    return content
+
+
+def _says(labels: dict[str, Any]) -> str:
+    spec = labels.get("spec")
+    says = labels.get("says") or (spec.get("says") if isinstance(spec, dict) else "")
+    return says if isinstance(says, str) else ""
+
+
+def spec_text(result: Result) -> str | None:
+    """The spec as TOML: of a sweep the one it was started with; None for what has none."""
+    import tomli_w
+
+    if result.kind == "sweep":
+        from ..lab.files import read_text
+
+        return read_text(result.folder / SWEEP_SPEC)
+    spec = result.labels.get("spec")
+    return tomli_w.dumps(spec) if isinstance(spec, dict) else None
+
+
+def _array(folder: Path) -> dict[str, Any]:
+    content = metadata(folder)
+    names = list_in(content, "dimension_names")
+    return {
+        "name": folder.name,
+        "dims": [str(name) for name in names],
+        "shape": list_in(content, "shape"),
+        "dtype": str(content.get("data_type")),
+        "coordinate": names == [folder.name],
+        "says": _long_name(content),
+    }
+
+
+def _long_name(content: dict[str, Any]) -> str:
+    about = content.get("attributes")
+    says = about.get("long_name", "") if isinstance(about, dict) else ""
+    return says if isinstance(says, str) else ""
+
+
+def size_on_disk(folder: Path) -> int:
+    """Bytes of all files in a folder; links count as themselves."""
+    total = 0
+    for here, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(here, name)).st_size
+            except OSError:
+                continue
+    return total
+
+
+def failures_of(result: Result) -> list[dict[str, Any]]:
+    """Coordinates and a sentence for each failed cell, in the order of cells, up to a bound."""
+    from ..sweeps.journal import Journal
+
+    journal = Journal(result.folder / JOURNAL)
+    if journal.header is None or not journal.failed:
+        return []
+    grid, names = journal.header.grid, journal.header.axes
+    dataset = result.dataset()
+    values = {name: dataset[name].values for name in names}
+    told: list[tuple[tuple[int, ...], str]] = []
+    for entry in journal.entries(only_failed=True):
+        cells = list(grid.block(entry.block).cells())
+        told += [
+            (cells[place], text) for place, text in entry.failures.items() if place < len(cells)
+        ]
+    return [
+        {
+            "coordinates": {
+                name: values[name][k].item() for name, k in zip(names, cell, strict=True)
+            },
+            "says": text,
+        }
+        for cell, text in sorted(told)[:MOST_FAILURES]
+    ]
