@@ -1,4 +1,4 @@
-"""The command line: `tokenflock run`, `check`, `figure`, `play`, `page`, `trace`, `bench`, ..."""
+"""The command line: `tokenflock run`, `sweep`, `check`, `figure`, `play`, `page`, `trace`, `bench`, ..."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from .figure import figure
 from .listing import list_things
 from .page import page
 from .play import play
+from .records import compare, export
+from .records import show as show_result
 from .run import run
+from .sweep import sweep
 from .trace import trace_app
 
 app = typer.Typer(
@@ -29,12 +32,16 @@ app = typer.Typer(
 )
 COMMANDS = {
     "run": run,
+    "sweep": sweep,
     "check": check,
     "figure": figure,
     "play": play,
     "page": page,
     "bench": bench,
     "list": list_things,
+    "show": show_result,
+    "compare": compare,
+    "export": export,
     "doctor": doctor,
 }
 for name, command in COMMANDS.items():

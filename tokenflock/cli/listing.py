@@ -1,9 +1,10 @@
-"""tokenflock list: what models, observables, examples, claims and figures there are."""
+"""tokenflock list: what models, observables, examples, claims and figures there are, and what was run."""
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -17,13 +18,49 @@ class Thing(StrEnum):
     examples = "examples"
     claims = "claims"
     figures = "figures"
+    runs = "runs"
 
 
 def list_things(
     what: Thing = typer.Argument(..., help="What to list."),
+    folders: list[Path] = typer.Argument(
+        None, metavar="[FOLDER]...", help="Where to look for runs (default: runs, or here)."
+    ),
+    where: str | None = typer.Option(
+        None, "--where", metavar="CONDITION", help='Only runs that fulfil it: "beta > 4".'
+    ),
+    sort: str | None = typer.Option(
+        None, "--sort", metavar="COLUMN", help="Order of the runs; -COLUMN for the last first."
+    ),
+    rebuild: bool = typer.Option(False, "--rebuild", help="Make the index of runs anew."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout."),
 ) -> None:
-    """List models, observables, examples, claims or figures: a sentence and the parameters of each."""
+    """List models, observables, examples, claims, figures, or the runs, traces and sweeps in folders.
+
+    Examples:
+
+    - What there is: `tokenflock list models`
+
+    - What was run: `tokenflock list runs`, or in other folders: `tokenflock list runs ~/thesis old`
+
+    - A search: `tokenflock list runs --where "beta > 4 and model == 'SA'" --sort -created`
+
+    A condition is SQL's: == != < > and or not in like between, texts in single quotes. Columns are path,
+    kind, title, model, label, id, outcome, created, seconds, version, device, cells, done, failed, and the
+    settings of a spec: beta, n, t1, or with their path where that is not unique: "tokens.seed". A sweep
+    is listed if any of its cells fulfils it.
+    """
+    if what is Thing.runs:
+        from .list_runs import list_runs
+
+        list_runs(folders or [], where, sort, rebuild, as_json)
+        return
+    if folders or where or sort or rebuild:
+        from ..errors import InputError
+
+        raise InputError(
+            f"folders, --where, --sort and --rebuild belong to tokenflock list runs, not {what}"
+        )
     rows = rows_of(what)
     if as_json:
         typer.echo(json.dumps({what.value: rows}))

@@ -1,0 +1,39 @@
+"""Words of strangers on a terminal: names of files, titles and texts of stored results."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def printable(value: Any) -> str:
+    """One line of text: what is no letter is written as an escape, so that it cannot steer a terminal."""
+    text = str(value).encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def lines_of(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(printable(line.expandtabs(4)) for line in text.split("\n"))
+
+
+def console() -> Any:
+    """A terminal as it is; in a pipe or a file lines are as long as they are."""
+    from rich.console import Console
+
+    wide = None if sys.stdout.isatty() else 1_000
+    return Console(markup=False, highlight=False, emoji=False, width=wide)
+
+
+def number(value: Any) -> str:
+    """A number with six digits, and anything else as it is."""
+    return f"{value:.6g}" if isinstance(value, float) else printable(value)
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            break
+        count = count / 1024  # pyright: ignore[reportAssignmentType]
+    return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
