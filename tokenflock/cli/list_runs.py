@@ -74,21 +74,15 @@ def _columns(found: Catalogue, asked: list[str]) -> list[str]:
 
 
 def _print(found: Catalogue, is_search: bool, asked: list[str]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from .plainly import console, printable
+    from .plainly import aligned, printable
 
     columns = _columns(found, asked)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("path", style="bold", overflow="fold")
-    for column in columns:
-        table.add_column(Text(printable(found.names.short(column))))
-    table.add_column("cells")
+    rows = [["path", *(found.names.short(column) for column in columns), "cells"]]
     for record in found.records:
-        cells = [_place(record.path), *(_cell(record, column) for column in columns)]
-        table.add_row(*(Text(printable(cell)) for cell in (*cells, _count(record, is_search))))
-    console().print(table)
+        values = (_cell(record, column) for column in columns)
+        rows.append([_place(record.path), *values, _count(record, is_search)])
+    for line in aligned([[printable(cell) for cell in row] for row in rows]):
+        typer.echo(line)
 
 
 def _place(path: Path) -> str:

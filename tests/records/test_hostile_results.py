@@ -1,0 +1,113 @@
+"""Folders that mean harm: traps, names and labels of every sort. What is good is listed, and no more."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from made_results import made_label, made_sweep
+
+import tokenflock as flock
+from tokenflock.records.catalogue import list_records
+from tokenflock.records.facts import read_facts
+
+
+def names(found):
+    return [record.path.name for record in found.records]
+
+
+class TestHostile:
+    @pytest.fixture
+    def traps(self, tmp_path):
+        """A good run among traps."""
+        place, outside = tmp_path / "place", tmp_path / "outside"
+        made_label(place / "good")
+        made_label(outside / "secret", title="secret")
+        for name in ("pipe", "endless", "linked", "typed", "huge", "deep"):
+            (place / name / "trajectory.zarr").mkdir(parents=True)
+        os.mkfifo(place / "pipe" / "trajectory.zarr" / "zarr.json")
+        os.symlink("/dev/zero", place / "endless" / "trajectory.zarr" / "zarr.json")
+        secret = outside / "secret" / "trajectory.zarr"
+        os.symlink(secret / "zarr.json", place / "linked" / "trajectory.zarr" / "zarr.json")
+        os.symlink(outside, place / "away")
+        os.symlink(place, place / "circle")
+        (place / "run").mkdir()
+        os.symlink(secret, place / "run" / "trajectory.zarr")
+        with (place / "huge" / "trajectory.zarr" / "zarr.json").open("wb") as file:
+            file.truncate(2**33)
+        (place / "deep" / "trajectory.zarr" / "zarr.json").write_text("[" * 100_000)
+        return place
+
+    def test_what_is_good_is_listed_and_no_more(self, traps):
+        start = time.monotonic()
+        found = list_records([traps])
+        assert time.monotonic() - start < 5
+        assert names(found) == ["good"]
+
+    def test_names_of_every_sort(self, tmp_path):
+        odd = [
+            b"new\nline",
+            b"caf\xe9",
+            b"\x1b[31mred",
+            "日本".encode(),
+            b"'; drop table results --",
+        ]
+        for name in odd:
+            folder = tmp_path / os.fsdecode(name)
+            made_label(folder)
+        for _ in range(2):
+            found = list_records([tmp_path], "beta > 1")
+            assert sorted(os.fsencode(r.path.name) for r in found.records) == sorted(odd)
+        assert names(list_records([tmp_path], "path like '%caf?'")) == ["caf\udce9"]
+        assert {os.fsencode(Path(path).name) for path in flock.runs(tmp_path)["path"]} == {*odd}
+
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            {"spec": "text", "trace": [1], "label": {"a": 1}, "versions": 3, "created": 4},
+            {"spec": {"model": {"beta": ["x", 2]}, "tokens": None, "a": [[]], "": 3, "x.y": 4}},
+            {"spec": {"number": "nan"}, "title": 3},
+            {"spec": {"tokens": {"n": 10**400, "d": {"number": "inf"}, "s": "\ud800"}}},
+            {"spec": {str(k): k for k in range(5000)}},
+        ],
+    )
+    def test_labels_of_every_sort(self, tmp_path, labels):
+        folder = made_label(tmp_path / "odd")
+        path = folder / "trajectory.zarr" / "zarr.json"
+        content = json.loads(path.read_text())
+        content["attributes"] |= labels
+        path.write_text(json.dumps(content))
+        for _ in range(2):
+            found = list_records([tmp_path], "kind == 'run'", sort="title")
+            assert names(found) == ["odd"]
+        assert len(flock.runs(tmp_path)) == 1
+
+    @pytest.mark.parametrize(
+        "axes",
+        [
+            {"..": ["model.beta"], "": ["a"], "a\0b": ["c"], "beta": [["x"]], "/etc": ["passwd"]},
+            {"beta": "model.beta"},
+            [1],
+            {"beta": ["model.beta", "model.beta"]},
+        ],
+    )
+    def test_axes_of_every_sort(self, tmp_path, axes):
+        folder = made_sweep(tmp_path / "odd")
+        path = folder / "sweep.zarr" / "zarr.json"
+        content = json.loads(path.read_text())
+        content["attributes"]["axes"] = axes
+        path.write_text(json.dumps(content))
+        assert names(list_records([tmp_path], "kind == 'sweep'")) == ["odd"]
+
+    def test_coordinates_that_lead_out_are_not_read(self, tmp_path):
+        folder = made_sweep(tmp_path / "in" / "odd")
+        chunk = next((folder / "sweep.zarr" / "beta").glob("c*"))
+        os.rename(chunk, tmp_path / "elsewhere")
+        os.symlink(tmp_path / "elsewhere", chunk)
+        facts = read_facts(folder)
+        assert facts is not None
+        assert [(axis.name, list(axis.values), len(axis)) for axis in facts.axes] == [
+            ("beta", [], 5),
+            ("pair", ["tokens.n", "tokens.law"], 2),
+        ]
