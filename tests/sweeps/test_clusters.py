@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,8 @@ from tiny_sweeps import (
     wait_until,
 )
 
-from tokenflock.errors import InputError
+import tokenflock as flock
+from tokenflock.errors import InputError, SolveError
 from tokenflock.sweeps.cluster import own_cluster, running_cluster
 from tokenflock.sweeps.conduct import Wishes, conduct
 from tokenflock.sweeps.grid import Grid
@@ -41,9 +43,20 @@ def tiny(tmp_path_factory):
 
 
 def test_two_worker_processes_give_the_same_bytes_as_one(tiny, tmp_path):
-    summary = conduct(parse_sweep(TINY), tmp_path / "two", Wishes(workers=2))
-    assert summary["computed"] == 12
+    data = flock.sweep(TINY, tmp_path / "two", workers=2, progress=False)
+    assert data["order_parameter"].dims == ("beta", "seed", "time")
+    assert data.attrs["cells_done"] == 12
     assert dataset_hash(tmp_path / "two") == tiny
+    # A dict of the same settings is the same sweep, which is finished.
+    again = flock.sweep(tomllib.loads(TINY), tmp_path / "two", resume=True, progress=False)
+    assert again.identical(data)
+
+
+def test_what_is_no_spec_is_a_sentence(tmp_path):
+    with pytest.raises(InputError, match="the path of a TOML file, its text or a dict, got int"):
+        flock.sweep(3, tmp_path / "a")
+    with pytest.raises(InputError, match="there is no file"):
+        flock.sweep("nowhere.toml", tmp_path / "a")
 
 
 @pytest.mark.slow
@@ -53,6 +66,7 @@ def test_four_processes_and_one_of_its_own_give_the_same_bytes(tiny, tmp_path, w
     assert dataset_hash(tmp_path / "other") == tiny
 
 
+@pytest.mark.slow
 def test_a_scheduler_and_workers_started_elsewhere_give_the_same_bytes(tiny, tmp_path):
     cluster = SeparateCluster(tmp_path)
     try:
@@ -121,7 +135,7 @@ def test_a_cell_that_kills_every_worker_is_the_only_one_lost(tmp_path, monkeypat
     (tmp_path / "sitecustomize.py").write_text(DEADLY)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     grid = Grid((18,), (3,))
-    with own_cluster("", 2) as crew:
+    with own_cluster("", 2, print) as crew:
         found = {
             block.index: result
             for block, result in computed(crew, map(grid.block, range(6)), NUMBERS)
@@ -152,7 +166,7 @@ def test_the_client_holds_few_blocks_however_many_there_are(tmp_path, monkeypatc
             asked += 1
             yield grid.block(index)
 
-    with own_cluster("", 2) as crew:
+    with own_cluster("", 2, print) as crew:
         start, most = resident_bytes(), 0
         for answered, (_, result) in enumerate(crew.stream(blocks()), start=1):
             assert isinstance(result, BlockResult)
@@ -172,6 +186,7 @@ print(dict(data.sizes)["seed"], data.attrs["cells_failed"])
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_any_set_up_gets_its_dataset(tiny, tmp_path):
     """New processes run the script of their parent again unless they are kept from it."""
     (tmp_path / "tiny.toml").write_text(TINY)
@@ -209,6 +224,7 @@ def test_after_ctrl_c_a_sentence_and_no_process_is_left(slow_cells, tmp_path):
         kill_group(sweep)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_a_killed_client_leaves_none(slow_cells, tmp_path):
     out = tmp_path / "out"
     seeds = "sweep.axes.seed.seeds=60"
@@ -232,6 +248,7 @@ def test_a_killed_worker_is_replaced_and_a_killed_client_leaves_none(slow_cells,
         kill_group(sweep)
 
 
+@pytest.mark.slow
 def test_a_lost_scheduler_is_a_sentence_and_resume_goes_on(slow_cells, tmp_path):
     out = tmp_path / "out"
     cluster = SeparateCluster(tmp_path)
@@ -253,12 +270,48 @@ def test_a_lost_scheduler_is_a_sentence_and_resume_goes_on(slow_cells, tmp_path)
     assert journal_lines(out)[: len(before)] == before
 
 
-def test_a_cluster_without_workers_is_waited_for(tmp_path):
+def test_a_cluster_without_workers_is_waited_for(tmp_path, monkeypatch):
+    """Workers may come when the queue lets them; those that come later compute."""
+    monkeypatch.setattr("tokenflock.sweeps.cluster.LOOK_SECONDS", 0.1)
+    (tmp_path / "sitecustomize.py").write_text(DEADLY)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     cluster = SeparateCluster(tmp_path, workers=0)
     said = []
+
+    def say(sentence):
+        said.append(sentence)
+        cluster.workers.append(cluster.worker())
+
     try:
-        with running_cluster("", cluster.address, said.append):
-            pass
+        with running_cluster("", cluster.address, say) as crew:
+            answer = crew.attempt(Grid((3,), (3,)).block(0), None)
     finally:
         cluster.stop()
-    assert said == [f"the cluster at {cluster.address} has no workers yet; waiting for the first"]
+    assert said == [f"the cluster at {cluster.address} has no workers; waiting for one"]
+    assert answer.arrays["x"].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_cluster_of_ours_that_stays_without_workers_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("tokenflock.sweeps.cluster.LOOK_SECONDS", 0.1)
+    cluster = SeparateCluster(tmp_path, workers=0)
+    try:
+        with running_cluster("", cluster.address, print) as crew:
+            crew.patience = 0.3
+            with pytest.raises(SolveError, match="all worker processes are gone"):
+                crew.attempt(Grid((3,), (3,)).block(0), None)
+    finally:
+        cluster.stop()
+
+
+def test_processes_that_do_not_start_are_a_sentence(monkeypatch):
+    starts = []
+
+    def refuse(**options):
+        starts.append(options["n_workers"])
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", refuse)
+    sentence = r"2 worker processes did not start \(Nanny failed to start.\); use fewer"
+    with pytest.raises(SolveError, match=sentence), own_cluster("", 2, print):
+        pass
+    assert starts == [2, 2, 2]

@@ -62,23 +62,6 @@ def forget(folder, blocks):
         store.forget(blocks)
 
 
-def test_a_sweep_gives_the_runs_of_its_cells(finished):
-    data = flock.open_sweep(finished)
-    assert data["order_parameter"].dims == ("beta", "seed", "time")
-    sweep = parse_sweep(TINY)
-    spec = sweep.cell_spec((1, 2))
-    x0 = flock.uniform(flock.Sphere(3), n=12, seed=spec.tokens.seed)
-    run = flock.solve(
-        flock.SA(beta=4.0),
-        x0,
-        t1=2.0,
-        method=flock.Layers(0.1),
-        save=flock.Save(every=1.0, observe=[flock.order_parameter]),
-    )
-    there = data["order_parameter"].sel(beta=4.0, seed=2).values
-    np.testing.assert_allclose(there, np.asarray(run["order_parameter"]), rtol=1e-14)
-
-
 def test_the_summary_is_the_answer_and_lies_in_the_folder(finished):
     summary = json.loads((finished / "summary.json").read_text())
     assert summary["cells"] == summary["computed"] == 12
@@ -86,6 +69,7 @@ def test_the_summary_is_the_answer_and_lies_in_the_folder(finished):
     assert summary["axes"] == {"beta": 3, "seed": 4}
 
 
+@pytest.mark.slow
 def test_batches_change_no_number(finished, tmp_path):
     other = parse_sweep(TINY, ["sweep.batch=5"])
     conduct(other, tmp_path / "batch", ALONE)
@@ -161,6 +145,7 @@ def test_strict_stops_at_the_first_failed_cell_and_keeps_the_rest(tmp_path):
     assert conduct(None, folder, Wishes(resume=True, workers=1))["failed"] == 4
 
 
+@pytest.mark.slow
 def test_a_sweep_in_which_everything_fails_is_not_ok(tmp_path):
     summary = conduct(parse_sweep(ALL_BAD), tmp_path / "a", ALONE)
     assert (summary["failed"], summary["ok"]) == (8, False)

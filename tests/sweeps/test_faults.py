@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import time
+from collections import Counter, deque
 
 import pytest
 from tiny_sweeps import (
@@ -18,9 +19,11 @@ from tiny_sweeps import (
     SeparateCluster,
     computing_children,
     dataset_hash,
+    is_alive,
     journal_lines,
     kill_group,
     start,
+    wait_until,
 )
 
 # Enough blocks for several kills in one sweep.
@@ -45,18 +48,22 @@ def uninterrupted(spec, tmp_path_factory):
 
 
 class Campaign:
-    """Kills until there have been `kills` of them; everything random comes from the seed."""
+    """Sweeps with kills until all planned ones have happened; everything random comes from `draw`.
 
-    def __init__(self, spec, place, kills, seed, wanted):
-        self.spec, self.place, self.kills, self.wanted = spec, place, kills, wanted
-        self.draw = random.Random(seed)
+    A kill is (whether the cluster is apart, who is killed). The scheduler of a cluster of its own lives
+    in the client.
+    """
+
+    def __init__(self, spec, place, kills, draw, wanted):
+        self.spec, self.place, self.wanted, self.draw = spec, place, wanted, draw
+        self.planned = deque(kills)
+        self.killed = Counter()
         self.cluster = SeparateCluster(place)
-        self.killed = {"client": 0, "worker": 0, "scheduler": 0}
         self.sweeps = self.attempts = 0
 
     def run(self):
         try:
-            while sum(self.killed.values()) < self.kills:
+            while self.planned:
                 self.sweeps += 1
                 self.one_sweep(self.place / f"sweep-{self.sweeps}")
         finally:
@@ -73,42 +80,39 @@ class Campaign:
     def attempt(self, out):
         self.attempts += 1
         before = journal_lines(out)
-        begun = (out / "sweep.toml").exists()
-        apart = self.draw.random() < 0.6
-        where = (
-            ["--scheduler", self.cluster.address]
-            if apart
-            else ["--workers", self.draw.choice([1, 2])]
-        )
-        what = ["--resume"] if begun else [self.spec]
+        what = ["--resume"] if (out / "sweep.toml").exists() else [self.spec]
+        apart = self.planned[0][0] if self.planned else False
+        alone = not self.planned or self.planned[0][1] != "worker"
+        own = ["--workers", self.draw.choice([1, 2]) if alone else 2]
+        where = ["--scheduler", self.cluster.address] if apart else own
         sweep = start(*what, "--out", out, *where)
         try:
-            self.hurt(sweep, out, apart, len(before))
+            self.hurt(sweep, out, apart)
             told, complained = sweep.communicate(timeout=300)
         finally:
             kill_group(sweep)
         self.check(out, before, sweep.returncode, told, complained)
 
-    def hurt(self, sweep, out, apart, known):
-        """Wait for a random moment, kill somebody, and once more if the sweep goes on."""
-        while sum(self.killed.values()) < self.kills and self.wait(sweep, out, known):
-            victim = self.draw.choice(["client", "worker", "scheduler"])
+    def hurt(self, sweep, out, apart):
+        """Kill as planned at random moments, for as long as the sweep goes on."""
+        while self.planned and self.planned[0][0] == apart and self.wait(sweep, out):
+            victim = self.planned[0][1]
             if victim == "worker":
-                self.kill_worker(sweep, apart)
-                known = len(journal_lines(out))
+                done = self.kill_worker(sweep, apart)
             elif victim == "scheduler" and apart:
                 self.cluster.kill_scheduler()
                 self.cluster.start()
-                self.killed["scheduler"] += 1
-                return
+                done = True
             else:
-                # The scheduler of a cluster of its own lives in the client.
-                sweep.kill()
-                self.killed["client" if victim == "client" else "scheduler"] += 1
-                return
+                self.kill_client(sweep)
+                done = True
+            if done:
+                self.planned.popleft()
+                self.killed[victim] += 1
 
-    def wait(self, sweep, out, known):
+    def wait(self, sweep, out):
         """Any moment of the attempt, start-up included, or one soon after a number of commits."""
+        known = len(journal_lines(out))
         if self.draw.random() < 0.3:
             deadline, blocks = time.monotonic() + self.draw.uniform(0.0, 6.0), BLOCKS + 1
         else:
@@ -124,13 +128,19 @@ class Campaign:
     def kill_worker(self, sweep, apart):
         if apart:
             self.cluster.kill_worker(self.draw.randrange(2))
-        else:
-            workers = computing_children(sweep.pid)
-            if not workers:
-                return
+            return True
+        for worker in computing_children(sweep.pid)[:1]:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.draw.choice(workers), signal.SIGKILL)
-        self.killed["worker"] += 1
+                os.kill(worker, signal.SIGKILL)
+                return True
+        return False
+
+    def kill_client(self, sweep):
+        """Nothing it has started outlives it."""
+        left = computing_children(sweep.pid)
+        sweep.kill()
+        sweep.wait()
+        wait_until(lambda: not any(map(is_alive, left)), 20, "the end of the workers")
 
     def check(self, out, before, code, told, complained):
         """Whatever happened, what was committed stands, word for word, and an end is a clean one."""
@@ -147,21 +157,26 @@ class Campaign:
             assert json.loads(told)["failed"] == 0
 
 
-def campaign(spec, place, wanted, kills, seed):
-    start_time = time.monotonic()
-    found = Campaign(spec, place, kills, seed, wanted).run()
+def campaign(spec, place, wanted, kills, draw):
+    began = time.monotonic()
+    found = Campaign(spec, place, kills, draw, wanted).run()
     print(
-        f"seed {seed}: {found.killed} in {found.attempts} attempts of {found.sweeps} sweeps, "
-        f"{time.monotonic() - start_time:.0f} s"
+        f"{dict(found.killed)} in {found.attempts} attempts of {found.sweeps} sweeps, "
+        f"{time.monotonic() - began:.0f} s"
     )
-    assert sum(found.killed.values()) == kills
+    assert sum(found.killed.values()) == len(kills)
 
 
-def test_a_sweep_survives_a_few_kills(spec, uninterrupted, tmp_path):
-    campaign(spec, tmp_path, uninterrupted, kills=4, seed=3)
+def test_a_sweep_survives_one_kill_of_each(spec, uninterrupted, tmp_path):
+    kills = [(True, "worker"), (True, "scheduler"), (False, "client")]
+    campaign(spec, tmp_path, uninterrupted, kills, random.Random(1))
 
 
 @pytest.mark.slow
 def test_a_sweep_survives_fifty_kills(spec, uninterrupted, tmp_path):
     seed = int(os.environ.get("FAULT_SEED", "20261116"))
-    campaign(spec, tmp_path, uninterrupted, kills=50, seed=seed)
+    draw = random.Random(seed)
+    victims = ("client", "worker", "scheduler")
+    kills = [(draw.random() < 0.6, draw.choice(victims)) for _ in range(50)]
+    print(f"seed {seed}")
+    campaign(spec, tmp_path, uninterrupted, kills, draw)

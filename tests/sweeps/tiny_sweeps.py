@@ -123,7 +123,7 @@ class SeparateCluster:
         )
         wait_until(lambda: file.exists() and file.stat().st_size > 0, what="a scheduler")
         self.file = file
-        self.workers = [self._worker() for _ in range(self.count)]
+        self.workers = [self.worker() for _ in range(self.count)]
 
     @property
     def address(self):
@@ -139,14 +139,14 @@ class SeparateCluster:
         """A worker without a nanny dies for good; another takes its place, as a queue would do it."""
         self.workers[number].kill()
         self.workers[number].wait()
-        self.workers[number] = self._worker()
+        self.workers[number] = self.worker()
 
     def stop(self):
         for process in [self.scheduler, *self.workers]:
             process.kill()
             process.wait()
 
-    def _worker(self):
+    def worker(self):
         return self._process(
             *("dask_worker", "--scheduler-file", self.file, "--nthreads", 1),
             *("--no-nanny", "--no-dashboard", "--local-directory", self.folder / "scratch"),

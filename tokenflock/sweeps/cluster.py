@@ -6,6 +6,7 @@ import contextlib
 import logging
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from importlib.util import find_spec
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
     from .layout import BlockResult
 
 HOW_TO_INSTALL = 'pip install "tokenflock[cluster]"'
+Say = Callable[[str], None]
 CONNECT_SECONDS = 10
 CLOSE_SECONDS = 5
+STARTS = 3
+# How often to see whether an answer has come, and whether there are workers at all.
+PAUSE, LOOK_SECONDS = 0.01, 2.0
+# A worker process of ours that dies is replaced in a few seconds.
+PATIENCE_SECONDS = 60.0
 CHATTY = ("distributed", "tornado", "asyncio")
 
 
@@ -41,17 +48,19 @@ class ClusterLost(SolveError):
 
 
 class OnCluster:
-    """Blocks computed by whatever workers the client's cluster has."""
+    """Blocks computed by whatever workers the client's cluster has.
 
-    def __init__(self, text: str, client: Any):
-        self.text, self.client = text, client
+    patience -- how many seconds it may be without any worker before it is given up (None: forever, as
+        a queue may take its time).
+    """
+
+    def __init__(self, text: str, client: Any, say: Say, patience: float | None = None):
+        self.text, self.client, self.say, self.patience = text, client, say, patience
         self.address = client.scheduler.address
         self.versions = versions()
 
     def stream(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, BlockResult | Exception]]:
-        from distributed import as_completed
-
-        finished = as_completed(loop=self.client.loop)
+        finished = self._finished()
         under_way: dict[Any, Block] = {}
         coming = iter(blocks)
 
@@ -62,7 +71,8 @@ class OnCluster:
                 finished.add(future)
 
         hand_out()
-        for future in finished:
+        while under_way:
+            future = self._next(finished)
             answer = self._answer(future)
             block = under_way.pop(future.key)
             future.release()
@@ -70,14 +80,43 @@ class OnCluster:
             yield block, answer
 
     def attempt(self, block: Block, only: Positions | None) -> BlockResult | Exception:
-        return self._answer(self._start(block, only))
+        finished = self._finished()
+        finished.add(self._start(block, only))
+        return self._answer(self._next(finished))
+
+    def _finished(self) -> Any:
+        from distributed import as_completed
+
+        return as_completed(loop=self.client.loop)
 
     def _start(self, block: Block, only: Positions | None) -> Any:
         return self.client.submit(compute, self.text, block.index, only, self.versions, pure=False)
 
     def _room(self) -> int:
         """Workers come and go; with none of them there is still something to wait for."""
-        return WINDOW * max(1, sum(self._ask(self.client.nthreads).values()))
+        return WINDOW * max(1, self._threads())
+
+    def _threads(self) -> int:
+        return sum(self._ask(self.client.nthreads).values())
+
+    def _next(self, finished: Any) -> Any:
+        """The next future that is done; with nobody to compute it, a word about that."""
+        looked = alone_since = time.monotonic()
+        told = False
+        while not finished.has_ready():
+            time.sleep(PAUSE)
+            now = time.monotonic()
+            if now - looked < LOOK_SECONDS:
+                continue
+            looked = now
+            if self._threads():
+                alone_since = now
+            elif self.patience is not None and now - alone_since > self.patience:
+                raise ClusterLost("all worker processes are gone")
+            elif self.patience is None and not told:
+                self.say(f"the cluster at {self.address} has no workers; waiting for one")
+                told = True
+        return next(finished)
 
     def _answer(self, future: Any) -> BlockResult | Exception:
         error = self._ask(future.exception)
@@ -92,29 +131,45 @@ class OnCluster:
 
 
 @contextlib.contextmanager
-def own_cluster(text: str, workers: int) -> Iterator[OnCluster]:
+def own_cluster(text: str, workers: int, say: Say) -> Iterator[OnCluster]:
     """Worker processes on this machine, one thread each; they end with this process, however it ends."""
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     with _quiet(), _main_left_alone(), contextlib.ExitStack() as opened:
-        cluster = LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            # No page to look at; what dask serves in its place is for this machine alone.
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            silence_logs=logging.CRITICAL,
-            preload=[__name__],
-        )
+        cluster = _started(workers)
         opened.callback(cluster.close, timeout=CLOSE_SECONDS)
         client = Client(cluster, set_as_default=False)
         opened.callback(client.close, timeout=CLOSE_SECONDS)
-        yield OnCluster(text, client)
+        yield OnCluster(text, client, say, PATIENCE_SECONDS)
+
+
+def _started(workers: int) -> Any:
+    """A local cluster; one whose processes die while they start is started again."""
+    from distributed import LocalCluster
+
+    reason: Exception | None = None
+    for _ in range(STARTS):
+        try:
+            return LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                # No page to look at; what dask serves in its place is for this machine alone.
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL,
+                preload=[__name__],
+            )
+        except (RuntimeError, OSError, TimeoutError) as error:
+            reason = error
+    raise SolveError(
+        f"{workers} worker processes did not start ({reason}); use fewer, or --workers 1 to compute in "
+        "this process"
+    ) from reason
 
 
 @contextlib.contextmanager
-def running_cluster(text: str, address: str, say: Callable[[str], None]) -> Iterator[OnCluster]:
+def running_cluster(text: str, address: str, say: Say) -> Iterator[OnCluster]:
     """The cluster of a scheduler that runs somewhere."""
     from distributed import Client
 
@@ -127,9 +182,7 @@ def running_cluster(text: str, address: str, say: Callable[[str], None]) -> Iter
                 "started, for example --scheduler tcp://10.0.0.5:8786"
             ) from error
         opened.callback(client.close, timeout=CLOSE_SECONDS)
-        if not client.nthreads():
-            say(f"the cluster at {address} has no workers yet; waiting for the first")
-        yield OnCluster(text, client)
+        yield OnCluster(text, client, say)
 
 
 @contextlib.contextmanager

@@ -142,7 +142,7 @@ def _crew(job: Job, wishes: Wishes, watch: Watcher) -> Iterator[Crew]:
         with running_cluster(text, wishes.scheduler, watch.say) as crew:
             yield crew
     elif (count > 1 or (wishes.apart and _on_cpu())) and is_installed():
-        with own_cluster(text, count) as crew:
+        with own_cluster(text, count, watch.say) as crew:
             yield crew
     else:
         if count > 1:
