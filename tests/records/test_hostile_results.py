@@ -11,6 +11,8 @@ from made_results import made_label, made_sweep
 import tokenflock as flock
 from tokenflock.records.catalogue import list_records
 from tokenflock.records.facts import read_facts
+from tokenflock.records.opening import find_result
+from tokenflock.records.showing import describe_result
 
 
 def names(found):
@@ -111,3 +113,21 @@ class TestHostile:
             ("beta", [], 5),
             ("pair", ["tokens.n", "tokens.law"], 2),
         ]
+
+    def test_coordinates_that_could_burst_are_not_read(self, tmp_path):
+        folder = made_sweep(tmp_path / "odd")
+        path = folder / "sweep.zarr" / "beta" / "zarr.json"
+        content = json.loads(path.read_text())
+        content["codecs"].append({"name": "zstd", "configuration": {"level": 1, "checksum": False}})
+        path.write_text(json.dumps(content))
+        facts = read_facts(folder)
+        assert facts is not None
+        assert (facts.axes[0].values, len(facts.axes[0])) == ({}, 5)
+
+    def test_a_sweep_without_its_other_files_is_shown(self, tmp_path):
+        folder = made_sweep(tmp_path / "odd")
+        for name in ("sweep.toml", "journal.jsonl"):
+            (folder / name).unlink()
+            os.mkfifo(folder / name)
+        content = describe_result(find_result(folder))
+        assert (content["cells"], content["toml"], content["failures"]) == (30, None, [])

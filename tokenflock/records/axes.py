@@ -13,6 +13,8 @@ from .finding import is_own_file, list_in, metadata
 # A longer axis is counted, and its values are not read.
 LONGEST_AXIS = 1_000_000
 LARGEST_COORDINATE = 64 * 2**20
+# What a sweep writes its coordinates with. None of these can grow a small file into a large array.
+CODECS = {"bytes", "vlen-utf8", "crc32c"}
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def _is_coordinate(store: Path, name: str, axis: str, length: int) -> bool:
         length <= LONGEST_AXIS
         and list_in(content, "dimension_names") == [axis]
         and list_in(content, "shape") == [length]
+        and all(isinstance(c, dict) and c.get("name") in CODECS for c in list_in(content, "codecs"))
         and _holds_only_small_files(store / name)
     )
 
@@ -104,7 +107,7 @@ def _read(store: Path, name: str) -> list[Any]:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = zarr.open_array(store / name, mode="r")[:].tolist()  # pyright: ignore
+            found = zarr.open_array(store / name, mode="r", zarr_format=3)[:].tolist()  # pyright: ignore
     # A damaged file may raise anything; what is unreadable is merely not searched by value.
     except Exception:
         return []

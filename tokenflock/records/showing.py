@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .facts import COLUMNS, JOURNAL, SWEEP_SPEC
-from .finding import arrays, list_in, metadata
+from .finding import arrays, is_own_file, list_in, metadata
 from .opening import Result
 
 MOST_FAILURES = 1_000
@@ -46,7 +46,8 @@ def spec_text(result: Result) -> str | None:
     if result.kind == "sweep":
         from ..lab.files import read_text
 
-        return read_text(result.folder / SWEEP_SPEC)
+        path = result.folder / SWEEP_SPEC
+        return read_text(path) if is_own_file(path) else None
     spec = result.labels.get("spec")
     return tomli_w.dumps(spec) if isinstance(spec, dict) else None
 
@@ -86,6 +87,8 @@ def failures_of(result: Result) -> list[dict[str, Any]]:
     """Coordinates and a sentence for each failed cell, in the order of cells, up to a bound."""
     from ..sweeps.journal import Journal
 
+    if not is_own_file(result.folder / JOURNAL):
+        return []
     journal = Journal(result.folder / JOURNAL)
     if journal.header is None or not journal.failed:
         return []
