@@ -240,6 +240,8 @@ def test_times_on_a_log_scale(drawn):
 def test_the_first_observable_of_the_spec_is_drawn_and_others_on_demand(drawn):
     made = sweep({"beta": BETAS}, names=("zeta", "alpha"))
     made["profile"] = (("beta", "time", "bin"), np.zeros((12, 21, 4)))
+    made["model_seed"] = made["outcome"]  # the seeds of single cells are no result
+    assert "model_seed" not in statistics(made)
     made["zeta"].attrs.update(units="radian", angle=0.1)
     assert statistics(made)[:2] == ["zeta", "alpha"]
     assert drawn(made).axes[1].get_ylabel() == "zeta [radian] (angle 0.1)"

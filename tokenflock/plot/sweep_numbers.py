@@ -83,11 +83,14 @@ def seed_axes(dataset: Any) -> list[str]:
 
 def statistics(dataset: Any) -> list[str]:
     """Names of what has one number per run and time, in the order they were asked for."""
-    axes = {*(dataset.attrs.get("axes") or {}), *seed_axes(dataset)}
+    paths = dataset.attrs.get("axes") or {}
+    axes = {*paths, *seed_axes(dataset)}
+    seeds = {path.replace(".", "_") for axis in seed_axes(dataset) for path in paths.get(axis, [])}
     found = [
         str(name)
         for name, array in dataset.data_vars.items()
-        if axes & set(array.dims)
+        if name not in seeds
+        and axes & set(array.dims)
         and set(array.dims) <= axes | {"time"}
         and array.dtype.kind in "fiub"
     ]

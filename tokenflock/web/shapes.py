@@ -68,10 +68,12 @@ class RunReplay(BaseModel):
 
 
 class Axis(BaseModel):
-    """One swept setting."""
+    """One swept setting, or several at once: what is at each position, and what it sets in the spec."""
 
     name: str
     values: list[float]
+    labels: list[str] | None = None
+    sets: dict[str, list[Any]] | None = None
 
 
 class Statistic(BaseModel):
@@ -91,6 +93,7 @@ class SweepReplay(BaseModel):
     columns: Axis
     statistics: list[Statistic] = Field(min_length=1)
     spec: Any
+    notes: list[str]
 
 
 Replay = RunReplay | SweepReplay

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,11 @@ import numpy as np
 
 from ..errors import InputError, StoreError
 from ..plain import plain
+from ..records.finding import SWEEP, attributes
+from .labelled import MOST_CELLS, MOST_STATISTICS, labelled_replay
 from .packing import pack
 from .projection import spread
 from .stores import swept
-
-MOST_CELLS = 400
-MOST_STATISTICS = 24
 
 
 def sweep_replay(store: Path, title: str) -> dict[str, Any]:
@@ -23,37 +24,46 @@ def sweep_replay(store: Path, title: str) -> dict[str, Any]:
     axes = swept(store)
     if axes is None:
         raise InputError(f"{store.name} has no numbers over two swept settings")
-    dataset = _open(store)
+    dataset, own = _open(store), attributes(store) or {}
+    said = {"kind": "sweep", "title": title, "says": str(own.get("says", ""))}
+    shown = labelled_replay if own.get("format") == SWEEP else _replay
+    with _readable(store):
+        return plain(said | shown(dataset, axes))
+
+
+def _replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
     thin = {axis: spread(dataset.sizes[axis], MOST_CELLS) for axis in axes}
     statistics = [
         {"name": str(name), "values": pack(table[np.ix_(thin[axes[0]], thin[axes[1]])], "float32")}
         for name in dataset.data_vars
         if (table := _table(dataset[name], axes)) is not None
     ]
-    attributes = dataset.attrs
-    return plain(
-        {
-            "kind": "sweep",
-            "title": title,
-            "says": str(attributes.get("says", "")),
-            "rows": _axis(dataset, axes[0], thin),
-            "columns": _axis(dataset, axes[1], thin),
-            "statistics": statistics[:MOST_STATISTICS],
-            "spec": attributes.get("spec") if isinstance(attributes.get("spec"), dict) else None,
-        }
-    )
+    spec = dataset.attrs.get("spec")
+    return {
+        "rows": _axis(dataset, axes[0], thin),
+        "columns": _axis(dataset, axes[1], thin),
+        "statistics": statistics[:MOST_STATISTICS],
+        "spec": spec if isinstance(spec, dict) else None,
+        "notes": [],
+    }
 
 
 def _open(store: Path) -> Any:
+    """The dataset; its numbers are read when they are asked for."""
     import xarray as xr
 
+    with _readable(store), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return xr.open_zarr(
+            store, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
+        )
+
+
+@contextmanager
+def _readable(store: Path) -> Iterator[None]:
+    """Whatever a stranger's or a damaged file raises becomes a sentence."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            lazy = xr.open_zarr(
-                store, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
-            )
-            return lazy.load()
+        yield
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:200]
         raise StoreError(f"{store.name} is not a readable sweep ({reason})") from error
