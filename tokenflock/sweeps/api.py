@@ -40,7 +40,14 @@ def sweep(
     """
     asked = _asked(spec)
     folder = Path(folder)
-    wishes = Wishes(resume, overwrite, workers, True, scheduler, strict)
+    wishes = Wishes(
+        resume=resume,
+        overwrite=overwrite,
+        workers=workers,
+        apart=True,
+        scheduler=scheduler,
+        strict=strict,
+    )
     watch = watcher(asked.title) if progress else Silent()
     failed = True
     try:

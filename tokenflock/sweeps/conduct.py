@@ -120,6 +120,9 @@ def _continued(
         again = {damage.block for damage in damages if damage.block is not None}
         if wishes.retry_failed:
             again |= {block_of(store.sweep.grid, cell) for cell, _, _ in store.failures()}
+        if again:
+            # In this order: a sweep with a summary is a finished one.
+            clear_results(folder)
         if again or damages:
             store.forget(again)
         yield store
@@ -134,14 +137,15 @@ def block_of(grid: Grid, cell: Index) -> int:
 @contextlib.contextmanager
 def _crew(job: Job, wishes: Wishes, watch: Watcher) -> Iterator[Crew]:
     """Those who compute what is left, after what they will need is found to be there."""
-    count = worker_count(wishes, int(np.sum(~job.done)))
+    left = int(np.sum(~job.done))
+    count = worker_count(wishes, left)
     refuse_too_much(estimate(job.sweep, job.layout, count), job.folder, float(np.mean(job.done)))
     text = job.sweep.text
     if wishes.scheduler is not None:
         _require_dask("--scheduler")
         with running_cluster(text, wishes.scheduler, watch.say) as crew:
             yield crew
-    elif (count > 1 or (wishes.apart and _on_cpu())) and is_installed():
+    elif (count > 1 or (wishes.apart and left and _on_cpu())) and is_installed():
         with own_cluster(text, count, watch.say) as crew:
             yield crew
     else:
