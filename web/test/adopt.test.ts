@@ -1,10 +1,10 @@
 // Specs as the engine writes them, taken over by the page.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adoptSpec, specOfCell } from "../src/app/adopt.ts";
+import { adoptSpec, cellText, specOfCell } from "../src/app/adopt.ts";
 import { findPreset } from "../src/presets/index.ts";
-import type { SweepReplay } from "../src/replay/types.ts";
-import { pack } from "../src/replay/unpack.ts";
+import type { SweepAxis, SweepReplay } from "../src/replay/types.ts";
+import { checkReplay, pack } from "../src/replay/unpack.ts";
 import type { Spec } from "../src/spec/types.ts";
 
 const { spec } = findPreset("circle")!;
@@ -38,4 +38,42 @@ test("Brownian noise as the engine resolves it", () => {
   assert.deepEqual(adopted.model.noise, { kind: "brownian", temperature: 0.1 });
   const common = { kind: "common", temperature: null, scale: 0.5, beta: 1 };
   assert.equal(typeof adoptSpec({ ...spec, model: { name: "SA", beta: 2, noise: common } }), "string");
+});
+
+function sweepOver(rows: SweepAxis, columns: SweepAxis): SweepReplay {
+  const [high, wide] = [rows.values.length, columns.values.length];
+  const statistics = [{ name: "clusters", values: pack(new Float64Array(high * wide), [high, wide]) }];
+  return { kind: "sweep", title: "s", says: "", rows, columns, statistics, spec, notes: [] };
+}
+
+test("an axis that says what it sets is believed, whatever its name", () => {
+  const rows = { name: "trial", values: [0, 1], labels: ["beta = 2, n = 7", "beta = 5, n = 9"] };
+  const sets = { "model.beta": [2, 5], "tokens.n": [7, 9] };
+  const sweep = sweepOver({ ...rows, sets }, { name: "time", values: [0, 3] });
+  const cell = specOfCell(sweep, 1, 1) as Spec;
+  assert.deepEqual([cell.model.beta, (cell.tokens as { n?: number }).n, cell.solve.t1], [5, 9, 3]);
+  assert.equal(cell.title, "s: beta = 5, n = 9, time = 3");
+});
+
+test("words are settings too", () => {
+  const rows = { name: "kind", values: [0, 1], labels: ["SA", "CausalSA"], sets: { "model.name": ["SA", "CausalSA"] } };
+  const cell = specOfCell(sweepOver(rows, { name: "beta", values: [3], sets: { "model.beta": [3] } }), 1, 0) as Spec;
+  assert.equal(cell.model.name, "CausalSA");
+  assert.equal(cellText(rows, 0), "kind = SA");
+});
+
+test("an axis that sets nothing the page knows is told", () => {
+  const time = { name: "time", values: [1] };
+  for (const sets of [{}, { "solve.nothing.there": [3] }]) {
+    const found = specOfCell(sweepOver({ name: "seed", values: [0], sets }, time), 0, 0);
+    assert.match(String(found), /does not know how to set seed/);
+  }
+});
+
+test("labels and settings must fit their axis", () => {
+  const time = { name: "time", values: [0, 1] };
+  const good = sweepOver({ name: "beta", values: [1, 2], sets: { "model.beta": [1, 2] } }, time);
+  assert.deepEqual(checkReplay(good), good);
+  assert.throws(() => checkReplay(sweepOver({ name: "beta", values: [1, 2], labels: ["1"] }, time)), /as long as/);
+  assert.throws(() => checkReplay(sweepOver({ name: "beta", values: [1, 2], sets: { "model.beta": [1] } }, time)), /as long as/);
 });

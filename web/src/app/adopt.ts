@@ -1,5 +1,5 @@
 // Specs of the engine (a stored run, a sweep's base) as specs of the page, or a sentence why not.
-import type { SweepReplay } from "../replay/types.ts";
+import type { SweepAxis, SweepReplay } from "../replay/types.ts";
 import { validate } from "../spec/bounds.ts";
 import type { ModelSpec, NormalisationSpec, SolveSpec, Spec, TokensSpec, WeightsSpec } from "../spec/types.ts";
 
@@ -17,7 +17,7 @@ const STEPS = 400; // of a run whose engine chose its own
 const SMALLEST_STEP = 0.005;
 const LARGEST_STEP = 0.05;
 
-/** Where a swept name lives in a spec. */
+/** Where a swept name lives in a spec, if the sweep does not say it. */
 const PLACES: Record<string, [keyof Spec, string]> = {
   beta: ["model", "beta"],
   n: ["tokens", "n"],
@@ -54,18 +54,33 @@ export function adoptSpec(given: unknown): Spec | string {
 export function specOfCell(sweep: SweepReplay, row: number, column: number): Spec | string {
   if (sweep.spec === null) return "This sweep was stored without its spec, so its cells cannot be watched.";
   const base = structuredClone(withoutNulls(sweep.spec)) as Table;
-  const settings = [
-    [sweep.rows.name, sweep.rows.values[row]],
-    [sweep.columns.name, sweep.columns.values[column]],
+  const places = [
+    [sweep.rows, row],
+    [sweep.columns, column],
   ] as const;
-  for (const [name, value] of settings) {
-    if (value === undefined) return "This cell lies outside the sweep.";
-    if (!put(base, name, value)) return `The page does not know how to set ${name}, so this cell cannot be watched.`;
+  for (const [axis, position] of places) {
+    if (axis.values[position] === undefined) return "This cell lies outside the sweep.";
+    const settings = settingsAt(axis, position);
+    if (settings.length === 0 || !settings.every(([path, value]) => put(base, path, value))) {
+      return `The page does not know how to set ${axis.name}, so this cell cannot be watched.`;
+    }
   }
   const adopted = adoptSpec(base);
   if (typeof adopted === "string") return adopted;
-  const cell = settings.map(([name, value]) => `${name} = ${Number(value?.toPrecision(6))}`).join(", ");
-  return { ...adopted, title: `${sweep.title}: ${cell}` };
+  return { ...adopted, title: `${sweep.title}: ${places.map(([axis, position]) => cellText(axis, position)).join(", ")}` };
+}
+
+/** What a position of an axis sets, as paths and values; a sweep that does not say it sets its own name. */
+function settingsAt({ name, values, sets }: SweepAxis, position: number): [string, unknown][] {
+  if (sets === undefined || sets === null) return [[name, values[position]]];
+  return Object.entries(sets).map(([path, column]) => [path, column[position]]);
+}
+
+/** A position of an axis in words: "beta = 4", or the label of several settings at once. */
+export function cellText({ name, values, labels, sets }: SweepAxis, position: number): string {
+  const label = labels?.[position];
+  if (label === undefined) return `${name} = ${Number(values[position]?.toPrecision(6))}`;
+  return Object.keys(sets ?? {}).length > 1 ? label : `${name} = ${label}`;
 }
 
 /** Whether a cell shows the tokens before they moved. */
@@ -75,7 +90,7 @@ export function atStart({ rows, columns }: SweepReplay, row: number, column: num
 }
 
 /** Sets "beta" or "model.noise.temperature" in a spec; false where there is no such place. */
-function put(spec: Table, name: string, value: number): boolean {
+function put(spec: Table, name: string, value: unknown): boolean {
   const path = name.includes(".") ? name.split(".") : PLACES[name];
   if (path === undefined) return false;
   let table: unknown = spec;

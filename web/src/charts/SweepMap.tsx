@@ -1,15 +1,18 @@
 // A sweep as a map: one cell per setting. Click it, or press Enter on it, to watch that setting.
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { cellText } from "../app/adopt.ts";
 import type { Store } from "../app/contract.ts";
 import { unpack } from "../replay/unpack.ts";
-import type { SweepReplay } from "../replay/types.ts";
+import type { SweepAxis, SweepReplay } from "../replay/types.ts";
 import { tickText } from "../scene/geometry.ts";
 import { cividis, gradient } from "../scene/palette.ts";
 import { asImage, preparePen } from "./canvas.ts";
 import styles from "./charts.css?inline";
 import { lookOf } from "./look.ts";
 import { type Cell, cellUnder, type Field, fieldOf, labelledTicks, moveCell, PLOT } from "./sweepGrid.ts";
+
+const LONGEST_TICK = 9; // letters
 
 export function SweepMap({ store }: { store: Store }) {
   const sweep = store.sweep.value;
@@ -85,15 +88,14 @@ function Map({ store, sweep }: { store: Store; sweep: SweepReplay }) {
         <p class="tfc-note" id={`cell-${sweep.title}`} aria-live="polite" data-testid="sweep-cell">
           {cellWords(sweep, chosen.value, field, cell.value)}
         </p>
+        {sweep.notes !== undefined && sweep.notes.length > 0 && <p class="tfc-note">{sweep.notes.join("; ")}</p>}
       </figure>
     </section>
   );
 }
 
 function cellWords(sweep: SweepReplay, chosen: number, field: Field, { row, column }: Cell): string {
-  const setting = [sweep.columns, sweep.rows].map(
-    ({ name, values }, i) => `${name} = ${numberText(values[i === 0 ? column : row])}`,
-  );
+  const setting = [cellText(sweep.columns, column), cellText(sweep.rows, row)];
   const value = numberText(field.values[row * field.columns + column]);
   const hint = sweep.spec === null ? "" : "; click or press Enter to watch it";
   return `${setting.join(", ")}: ${sweep.statistics[chosen]!.name} ${value}${hint}`;
@@ -124,12 +126,12 @@ function drawMap(canvas: HTMLCanvasElement, sweep: SweepReplay, field: Field, at
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "center";
   for (const i of labelledTicks(field.columns, box.wide / 44)) {
-    pen.fillText(numberText(sweep.columns.values[i]), PLOT.left + (i + 0.5) * cell.wide, height - PLOT.bottom + 14);
+    pen.fillText(tickAt(sweep.columns, i), PLOT.left + (i + 0.5) * cell.wide, height - PLOT.bottom + 14);
   }
   pen.fillText(`${sweep.columns.name} →`, PLOT.left + box.wide / 2, height - 6);
   pen.textAlign = "right";
   for (const i of labelledTicks(field.rows, box.high / 22)) {
-    pen.fillText(numberText(sweep.rows.values[i]), PLOT.left - 6, middle(i) + 4);
+    pen.fillText(tickAt(sweep.rows, i), PLOT.left - 6, middle(i) + 4);
   }
   markCell(pen, PLOT.left + at.column * cell.wide, middle(at.row) - cell.high / 2, cell.wide, cell.high);
   pen.translate(11, PLOT.top + box.high / 2);
@@ -145,6 +147,14 @@ function markCell(pen: CanvasRenderingContext2D, x: number, y: number, wide: num
     pen.lineWidth = lineWidth;
     pen.strokeRect(x, y, wide, high);
   }
+}
+
+/** The label of a position as far as there is room for it; the line below the map has all of it. */
+function tickAt({ values, labels, sets }: SweepAxis, position: number): string {
+  const label = labels?.[position];
+  if (label === undefined) return numberText(values[position]);
+  if (Object.keys(sets ?? {}).length > 1) return String(position);
+  return label.length > LONGEST_TICK ? `${label.slice(0, LONGEST_TICK - 1)}…` : label;
 }
 
 function numberText(value: number | undefined): string {

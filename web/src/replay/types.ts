@@ -31,15 +31,24 @@ export interface RunReplay {
   notes: string[]; // outcome, advice, what was left out or thinned
 }
 
+/** One direction of a sweep's map: numbers, or positions of words and of several settings at once. */
+export interface SweepAxis {
+  name: string;
+  values: number[];
+  labels?: string[] | null; // what stands at the positions, where they are no numbers
+  sets?: Record<string, unknown[]> | null; // for each path of the spec ("model.beta") its value at each position
+}
+
 /** A statistic over a grid of settings. A cell can be watched: its settings are put into the spec. */
 export interface SweepReplay {
   kind: "sweep";
   title: string;
   says: string;
-  rows: { name: string; values: number[] };
-  columns: { name: string; values: number[] };
+  rows: SweepAxis;
+  columns: SweepAxis;
   statistics: { name: string; values: PackedArray }[]; // each (rows, columns)
   spec: unknown | null; // the base spec; null when a cell cannot be watched
+  notes?: string[]; // what is averaged, held fixed, missing
 }
 
 export type Replay = RunReplay | SweepReplay;

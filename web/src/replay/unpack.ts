@@ -1,6 +1,6 @@
 // Replays as the page uses them: arrays of numbers and frames, checked before they are believed.
 import type { Frame } from "../app/contract.ts";
-import type { PackedArray, Replay, RunReplay, Series, SweepReplay } from "./types.ts";
+import type { PackedArray, Replay, RunReplay, Series, SweepAxis, SweepReplay } from "./types.ts";
 
 const BYTES = { float32: 4, float64: 8, int32: 4 } as const;
 const MOST = 512e6; // bytes of one array
@@ -117,13 +117,18 @@ function checkSweep(sweep: SweepReplay): SweepReplay {
       throw new Error(`the statistic ${name} does not have one value per cell`);
     }
   }
-  return { ...sweep, title: String(sweep.title), says: String(sweep.says ?? ""), spec: sweep.spec ?? null };
+  const notes = listOf(sweep.notes, "notes").map(String);
+  return { ...sweep, title: String(sweep.title), says: String(sweep.says ?? ""), spec: sweep.spec ?? null, notes };
 }
 
-function checkAxis(axis: SweepReplay["rows"] | undefined): number {
+function checkAxis(axis: SweepAxis | undefined): number {
   const { name, values } = axis ?? {};
   const fits = typeof name === "string" && Array.isArray(values) && values.every(Number.isFinite);
   if (!fits) throw new Error("the rows and columns of a sweep must be named lists of numbers");
+  const besides = [axis?.labels ?? [], ...Object.values(axis?.sets ?? {})];
+  if (!besides.every((list) => Array.isArray(list) && (list.length === 0 || list.length === values.length))) {
+    throw new Error(`the labels and settings of ${name} must be lists as long as its values`);
+  }
   return values.length;
 }
 
