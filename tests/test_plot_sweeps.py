@@ -173,6 +173,7 @@ def test_a_random_search_shows_the_settings_that_matter(drawn):
     axes, _ = drawn(made).axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("beta", "n")
     assert axes.get_xscale() == "log"
+    assert axes.get_yticks().tolist() == [16, 32, 64]
     points = axes.collections[0]
     np.testing.assert_allclose(points.get_offsets()[:, 0], made["model.beta"])
     np.testing.assert_allclose(points.get_array(), seed_mean(made)[:, -1])
@@ -287,3 +288,28 @@ def test_influence_sees_what_is_not_monotone():
     assert influence(x, x**2) > 0.9
     assert influence(noise, x**2) < 0.2
     assert influence(x, np.ones(200)) == 0.0
+
+
+def own_times(stopped=False):
+    """Runs of different lengths, each looked at five times; one of them stops after three."""
+    ends = np.array([2.0, 4.0, 8.0])
+    times = ends[:, None, None] * np.linspace(0, 1, 5) * np.ones((1, 2, 1))
+    values = np.log1p(times) + np.array([0.0, 0.1])[:, None]
+    made = sweep({"length": ends}, seeds=2, times=()).drop_vars("order_parameter")
+    made["final_time"][:] = ends[:, None]
+    made["time"] = (("length", "seed", "save"), times)
+    made["order_parameter"] = (("length", "seed", "save"), values)
+    if stopped:
+        made["outcome"][2, 0], made["final_time"][2, 0] = 1, times[2, 0, 2]
+        made["order_parameter"][2, 0, 3:] = -9.0
+        values[2, 0, 3:] = values[2, 0, 2]
+    return made, values[..., -1].mean(axis=1)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_runs_with_their_own_times_are_drawn_at_their_ends(stopped, drawn):
+    made, expected = own_times(stopped)
+    assert "time" not in statistics(made)
+    figure = drawn(made)
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), expected)
+    assert "at the end of each run" in figure.get_suptitle()

@@ -49,7 +49,7 @@ def written(folder, axes, beside=None, paths=None, seeds=4, spoil=None):
     }
     dataset = xr.Dataset(arrays, coords={**coords, "time": TIMES}, attrs=labels)
     if spoil is not None:
-        spoil(dataset)
+        dataset = spoil(dataset)
     dataset.to_zarr(folder / "sweep.zarr", zarr_format=3, consolidated=False)
     return dataset
 
@@ -119,6 +119,22 @@ def test_words_are_labels_of_positions(tmp_path):
     }
 
 
+def test_runs_with_their_own_times_are_shown_by_the_number_of_the_save(tmp_path):
+    def spoil(dataset):
+        own = dataset.rename_dims(time="save")
+        times = np.ones((3, 4, 1)) * BETAS[:, None, None] * TIMES
+        dataset.attrs["own"] = own.drop_vars("time").assign(
+            time=(("length", "seed", "save"), times)
+        )
+
+    made = written(tmp_path, {"length": BETAS}, paths={"length": ["solve.t1"]}, spoil=spoil)
+    replay, tables = replayed(tmp_path)
+    assert replay["rows"]["sets"] == {"solve.t1": [1, 4, 9]}
+    assert replay["columns"] == {"name": "save", "values": [0, 1, 2, 3, 4], "sets": {}}
+    assert "time" not in tables
+    np.testing.assert_allclose(tables["energy"], made.energy.mean("seed"), rtol=1e-6)
+
+
 def test_seeds_alone_are_shown_one_by_one(tmp_path):
     made = written(tmp_path, {})
     replay, tables = replayed(tmp_path)
@@ -131,6 +147,7 @@ def test_an_unfinished_sweep_shows_what_is_done(tmp_path):
         dataset["outcome"][2] = -2
         dataset["outcome"][1, 0] = -1
         dataset["energy"][2] = np.nan
+        return dataset
 
     made = written(tmp_path, {"beta": BETAS}, paths={"beta": ["model.beta"]}, spoil=spoil)
     replay, tables = replayed(tmp_path)
@@ -161,7 +178,7 @@ def test_a_damaged_chunk_is_a_sentence(tmp_path):
 )
 def test_labels_that_make_no_sense_are_no_sweep(labels, tmp_path):
     def spoil(dataset):
-        dataset.attrs |= labels
+        return dataset.assign_attrs(labels)
 
     written(tmp_path, {"beta": BETAS}, paths={"beta": ["model.beta"]}, spoil=spoil)
     assert stores.find([tmp_path]) == []

@@ -13,6 +13,8 @@ from ..errors import InputError
 # What every sweep stores about its runs beside what they observed.
 BOOKKEEPING = ("outcome", "final_time", "steps", "accepted_steps", "rejected_steps")
 FINISHED, STOPPED, MISSING = 0, 1, -2
+# Along which a run was looked at: at common times, or at its own (then `time` is an array of the runs).
+TIME, OWN_TIMES = "time", "save"
 # Numbers that are loaded at once, in bytes: a sweep may be larger than the memory.
 SLAB = 64 * 2**20
 
@@ -89,9 +91,9 @@ def statistics(dataset: Any) -> list[str]:
     found = [
         str(name)
         for name, array in dataset.data_vars.items()
-        if name not in seeds
+        if name not in (*seeds, TIME)
         and axes & set(array.dims)
-        and set(array.dims) <= axes | {"time"}
+        and set(array.dims) <= axes | {TIME, OWN_TIMES}
         and array.dtype.kind in "fiub"
     ]
     asked = _asked(dataset)
@@ -123,8 +125,13 @@ def _asked(dataset: Any) -> list[str]:
     return [str(name) for name in names if name]
 
 
+def clock_of(array: Any) -> str | None:
+    """The dimension along which an array follows its runs."""
+    return next((dim for dim in (TIME, OWN_TIMES) if dim in array.dims), None)
+
+
 def measured(dataset: Any, name: str, axes: list[str], keep_time: bool) -> Numbers:
-    """The statistic of the selected cells; without `keep_time` its last value in time."""
+    """The statistic of the selected cells; without `keep_time` its last value of each run."""
     if not axes:
         return _of_slab(dataset, name, axes, keep_time)
     size = dataset.sizes[axes[0]]
@@ -146,17 +153,19 @@ def _of_slab(dataset: Any, name: str, axes: list[str], keep_time: bool) -> Numbe
     seeds = [dim for dim in array.dims if dim in seed_axes(dataset)]
     cells = tuple(dataset.sizes[axis] for axis in axes)
     runs = math.prod(dataset.sizes[seed] for seed in seeds)
-    timed = "time" in array.dims
-    values = np.array(
-        array.transpose(*axes, *seeds, *(["time"] if timed else [])).values, float
-    ).reshape(*cells, runs, -1)
+    clock = clock_of(array)
+    dims = (*axes, *seeds, *([clock] if clock else []))
+    values = np.array(array.transpose(*dims).values, float).reshape(*cells, runs, -1)
     outcome = _per_run(dataset, "outcome", axes, seeds, FINISHED).reshape(*cells, runs)
     missing = outcome == MISSING
     failed = ~np.isin(outcome, (FINISHED, STOPPED, MISSING))
     held = False
-    if timed:
+    if clock:
         ends = _per_run(dataset, "final_time", axes, seeds, np.inf).reshape(*cells, runs, 1)
-        over = (outcome == STOPPED)[..., None] & (np.asarray(dataset["time"]) > ends)
+        times = dataset[TIME].values
+        if clock == OWN_TIMES:
+            times = dataset[TIME].transpose(*dims).values.reshape(values.shape)
+        over = (outcome == STOPPED)[..., None] & (times > ends)
         values[over] = np.nan
         held = bool(over.any())
         values = _carried(values)
@@ -165,7 +174,7 @@ def _of_slab(dataset: Any, name: str, axes: list[str], keep_time: bool) -> Numbe
     if not keep_time:
         values = values[..., -1:]
     mean, error = _average(values)
-    mean, error = (mean, error) if keep_time and timed else (mean[..., 0], error[..., 0])
+    mean, error = (mean, error) if keep_time and clock else (mean[..., 0], error[..., 0])
     return Numbers(mean, error, failed.sum(-1), missing.sum(-1), runs, held)
 
 

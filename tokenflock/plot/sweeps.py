@@ -9,10 +9,13 @@ import numpy as np
 
 from .style import FAINT, INK, PALETTE, styled
 from .sweep_numbers import (
+    OWN_TIMES,
+    TIME,
     Numbers,
     Scale,
     beside_of,
     chosen_statistic,
+    clock_of,
     influence,
     measured,
     scale_of,
@@ -69,7 +72,7 @@ def _view(dataset: Any, name: str) -> View:
         kept = scattered[:1] or rest[:2]
         fixed |= {axis: dataset.sizes[axis] // 2 for axis in rest if axis not in kept}
         across = [axis for axis in across if axis in kept]
-    timed = "time" in dataset[name].dims and dataset.sizes["time"] > 1
+    timed = clock_of(dataset[name]) == TIME and dataset.sizes[TIME] > 1
     keep_time = timed and len(across) < 2 and not scattered
     return View(name, across, panels, _spread(dataset, panels), fixed, keep_time)
 
@@ -243,7 +246,7 @@ def _points(axes: Any, dataset: Any, view: View, numbers: Numbers, limits: Any) 
         )
         _mark_without_number(axes, x, numbers.failed, PALETTE[1])
         axes.set(xlabel=words(ranked[0]), ylabel=_label(dataset, view.name))
-        _use_log(axes, "x", x)
+        _use_drawn(axes, "x", x)
         return None
     x, y = beside[ranked[0]], beside[ranked[1]]
     picture = axes.scatter(
@@ -253,8 +256,8 @@ def _points(axes: Any, dataset: Any, view: View, numbers: Numbers, limits: Any) 
     failed = numbers.failed > 0
     axes.plot(x[failed], y[failed], "x", color=PALETTE[1], ms=5, mew=1.2)
     axes.set(xlabel=words(ranked[0]), ylabel=words(ranked[1]))
-    _use_log(axes, "x", x)
-    _use_log(axes, "y", y)
+    _use_drawn(axes, "x", x)
+    _use_drawn(axes, "y", y)
     return picture
 
 
@@ -276,11 +279,13 @@ def _use(axes: Any, side: str, scale: Scale) -> None:
             set_ticks([], minor=True)
 
 
-def _use_log(axes: Any, side: str, values: np.ndarray) -> None:
-    """Random settings drawn over decades: their logarithms fill their range more evenly."""
+def _use_drawn(axes: Any, side: str, values: np.ndarray) -> None:
+    """Settings drawn at random: over decades on a log scale, from a few choices with a tick for each."""
     low, high = float(values.min()), float(values.max())
     if low > 0 and high > 10 * low and np.median(values) < (low + high) / 4:
         axes.set(**{f"{side}scale": "log"})
+    elif len(chosen := np.unique(values)) <= MOST_TICKS:
+        getattr(axes, f"set_{side}ticks")(chosen)
 
 
 def _name_panels(dataset: Any, view: View, grid: Any, count: int) -> None:
@@ -342,8 +347,11 @@ def _title(dataset: Any, view: View, numbers: list[Numbers]) -> str:
     for axis, position in view.fixed.items():
         scale = scale_of(dataset, axis)
         said.append(f"{words(axis)} = {scale.name_of(position) if scale else position}")
-    if "time" in dataset[view.name].dims and not view.keep_time:
-        said.append(f"at t = {float(dataset['time'][-1]):.4g}")
+    clock = clock_of(dataset[view.name])
+    if clock == TIME and not view.keep_time:
+        said.append(f"at t = {float(dataset[TIME][-1]):.4g}")
+    elif clock == OWN_TIMES:
+        said.append("at the end of each run")
     if any(one.held for one in numbers):
         said.append("stopped runs keep their last value")
     if view.panels is not None and len(view.shown) < dataset.sizes[view.panels]:

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from ..plot.sweep_numbers import Numbers, measured, statistics
+from ..plot.sweep_numbers import OWN_TIMES, TIME, Numbers, clock_of, measured, statistics
 from .packing import pack
 from .projection import spread
 
 MOST_CELLS = 400
 MOST_STATISTICS = 24
-TIME = "time"
+CLOCKS = (TIME, OWN_TIMES)
 # A code, not a number to average; failed runs are counted instead.
 OUTCOME = "outcome"
 
 
 def shown_axes(labels: dict[str, Any], sizes: dict[str, int]) -> tuple[str, str] | None:
-    """The two longest axes of settings; beside a single one, or beside seeds alone, time."""
+    """The two longest axes of settings; beside a single one, or beside seeds alone, the clock."""
     axes, seeds = labels.get("axes"), labels.get("seed_axes")
     if not isinstance(axes, dict) or not isinstance(seeds, list) or not axes.keys() <= sizes.keys():
         return None
@@ -32,7 +32,8 @@ def shown_axes(labels: dict[str, Any], sizes: dict[str, int]) -> tuple[str, str]
     if len(longest) == 2:
         return (longer[0], longer[1]) if len(longer) == 2 else _ordered(longer, longest)
     alone = [*longest, *(name for name in axes if name in seeds)]
-    return (alone[0], TIME) if alone and TIME in sizes else None
+    clocks = [clock for clock in CLOCKS if clock in sizes]
+    return (alone[0], clocks[0]) if alone and clocks else None
 
 
 def _ordered(names: list[str], chosen: list[str]) -> tuple[str, str]:
@@ -42,7 +43,8 @@ def _ordered(names: list[str], chosen: list[str]) -> tuple[str, str]:
 
 def labelled_replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
     """Rows, columns, statistics, spec and notes of the replay; the caller adds its title."""
-    kept = [axis for axis in axes if axis != TIME]
+    kept = [axis for axis in axes if axis not in CLOCKS]
+    over_time = len(kept) == 1
     fixed = {
         name: dataset.sizes[name] // 2
         for name in dataset.attrs["axes"]
@@ -53,17 +55,16 @@ def labelled_replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
         seed_axes=[name for name in dataset.attrs["seed_axes"] if name not in kept]
     )
     found = {
-        name: measured(chosen, name, kept, TIME in axes)
+        name: measured(chosen, name, kept, over_time)
         for name in statistics(chosen)
-        if name != OUTCOME and (TIME in chosen[name].dims or TIME not in axes)
+        if name != OUTCOME and (clock_of(chosen[name]) or not over_time)
     }
     tables = {name: numbers.mean for name, numbers in found.items()}
     one = next(iter(found.values()), None)
     if one is not None and one.failed.any():
         shape = next(iter(tables.values())).shape
-        tables["failed runs"] = (
-            np.broadcast_to(one.failed[..., None], shape) if TIME in axes else one.failed
-        )
+        count = one.failed[..., None] if over_time else one.failed
+        tables["failed runs"] = np.broadcast_to(count, shape)
     return {
         "rows": _axis(dataset.isel(thin), axes[0]),
         "columns": _axis(dataset.isel(thin), axes[1]),
@@ -94,7 +95,7 @@ def _axis(dataset: Any, name: str) -> dict[str, Any]:
         "name": name,
         "values": (np.arange(len(values)) if texts else values).astype(float),
     }
-    # Of time no setting is known here, and a page has its own way to go there.
+    # A page has its own way to go to a time.
     own = {} if name == TIME else {"sets": sets}
     return found | ({"labels": texts} if texts else {}) | own
 

@@ -141,8 +141,10 @@ def _lengths(store: Path, labels: dict[str, Any]) -> dict[str, int]:
     found = {}
     for name in (*(axes if isinstance(axes, dict) else ()), "time"):
         shape = list_in(metadata(store / name), "shape") if name == Path(name).name else []
-        if len(shape) == 1 and isinstance(shape[0], int) and shape[0] > 0:
-            found[name] = shape[0]
+        if not shape or not all(isinstance(size, int) and size > 0 for size in shape):
+            continue
+        # Runs that were looked at each at its own times have an array of times, over their numbers.
+        found["save" if name == "time" and len(shape) > 1 else name] = shape[-1]
     return found
 
 

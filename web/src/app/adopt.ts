@@ -61,7 +61,7 @@ export function specOfCell(sweep: SweepReplay, row: number, column: number): Spe
   for (const [axis, position] of places) {
     if (axis.values[position] === undefined) return "This cell lies outside the sweep.";
     const settings = settingsAt(axis, position);
-    if (settings.length === 0 || !settings.every(([path, value]) => put(base, path, value))) {
+    if (!settings.every(([path, value]) => put(base, path, value))) {
       return `The page does not know how to set ${axis.name}, so this cell cannot be watched.`;
     }
   }
