@@ -121,11 +121,9 @@ def test_words_are_labels_of_positions(tmp_path):
 
 def test_runs_with_their_own_times_are_shown_by_the_number_of_the_save(tmp_path):
     def spoil(dataset):
-        own = dataset.rename_dims(time="save")
         times = np.ones((3, 4, 1)) * BETAS[:, None, None] * TIMES
-        dataset.attrs["own"] = own.drop_vars("time").assign(
-            time=(("length", "seed", "save"), times)
-        )
+        own = dataset.rename_dims(time="save").drop_vars("time")
+        return own.assign(time=(("length", "seed", "save"), times))
 
     made = written(tmp_path, {"length": BETAS}, paths={"length": ["solve.t1"]}, spoil=spoil)
     replay, tables = replayed(tmp_path)
