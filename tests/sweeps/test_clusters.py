@@ -206,6 +206,7 @@ def slow_cells(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_a_sentence_and_no_process_is_left(slow_cells, tmp_path):
     out = tmp_path / "out"
     sweep = start(slow_cells, "--out", out, "--workers", 2, "--set", "sweep.axes.seed.seeds=60")

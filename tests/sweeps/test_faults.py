@@ -26,6 +26,9 @@ from tiny_sweeps import (
     wait_until,
 )
 
+from tokenflock.sweeps.conduct import Wishes, conduct
+from tokenflock.sweeps.plan import parse_sweep
+
 # Enough blocks for several kills in one sweep.
 SPEC = SLOW_CELLS.replace("batch = 2", "batch = 1")
 BLOCKS = 12
@@ -41,9 +44,7 @@ def spec(tmp_path_factory):
 @pytest.fixture(scope="module")
 def uninterrupted(spec, tmp_path_factory):
     out = tmp_path_factory.mktemp("whole") / "sweep"
-    sweep = start(spec, "--out", out, "--workers", 1)
-    _, complained = sweep.communicate(timeout=300)
-    assert sweep.returncode == 0, complained
+    conduct(parse_sweep(spec.read_text()), out, Wishes(workers=1))
     return dataset_hash(out)
 
 
