@@ -118,7 +118,7 @@ def test_observables_during_the_solve_equal_those_from_states():
 
 
 def test_stops():
-    """By clusters, by diameter (located inside the step), by a user's event; several at once."""
+    """By clusters; by diameter (located inside the step) beside a user's event."""
     by_count = flock.solve(
         flock.SA(1.0), TOKENS, t1=50.0, **TIGHT, stop=flock.at_clusters(1, 0.1), save=STATES
     )
@@ -136,6 +136,10 @@ def test_stops():
         save=flock.Save(every=0.5, observe=[flock.diameter]),
     )
     assert run.array("diameter")[-1] == pytest.approx(0.05, abs=1e-8)
+
+
+@pytest.mark.slow
+def test_a_stop_by_time_is_met_inside_a_step():
     timed = flock.solve(
         flock.SA(1.0), TOKENS, t1=50.0, **TIGHT, stop=flock.when(lambda s: 7.5 - s.t)
     )
@@ -287,17 +291,21 @@ def test_progress_is_reported_from_inside(monkeypatch):
     assert "ETA" in screen.getvalue()
 
 
-def test_weighted_tokens_are_repeated_tokens():
+@pytest.mark.parametrize(
+    "model",
+    [flock.SA(3.0), pytest.param(flock.USA(1.0), marks=pytest.mark.slow)],
+    ids=["SA", "USA"],
+)
+def test_weighted_tokens_are_repeated_tokens(model):
     """A token of mass 2/5 is two coincident tokens of mass 1/5."""
     x = np.asarray(flock.uniform(flock.Sphere(3), 4, seed=6).points)
     weighted = flock.from_array(flock.Sphere(3), x, weights=[2.0, 1.0, 1.0, 1.0])
     repeated = flock.from_array(flock.Sphere(3), x[[0, 0, 1, 2, 3]])
     save = flock.Save(observe=[flock.energy])
-    for model in (flock.SA(3.0), flock.USA(1.0)):
-        few = flock.solve(model, weighted, t1=2.0, **TIGHT, save=save)
-        many = flock.solve(model, repeated, t1=2.0, **TIGHT, save=save)
-        np.testing.assert_allclose(few.final.points, np.asarray(many.final.points)[1:], atol=1e-9)
-        np.testing.assert_allclose(few.array("energy"), many.array("energy"), rtol=1e-9)
+    few = flock.solve(model, weighted, t1=2.0, **TIGHT, save=save)
+    many = flock.solve(model, repeated, t1=2.0, **TIGHT, save=save)
+    np.testing.assert_allclose(few.final.points, np.asarray(many.final.points)[1:], atol=1e-9)
+    np.testing.assert_allclose(few.array("energy"), many.array("energy"), rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -351,6 +359,9 @@ def test_a_run_remembers_its_own_model_and_radii():
     pre = flock.solve(flock.SA(1.0, normalisation=flock.PreLN()), start, t1=0.5, **TIGHT)
     np.testing.assert_array_equal(pre.initial.radii, start.radii)
 
+
+@pytest.mark.slow
+def test_the_gradient_of_a_final_coordinate():
     def first_coordinate(beta):
         return flock.solve(flock.SA(beta), TOKENS, t1=0.5, **TIGHT).final.points[0, 0]
 
