@@ -296,9 +296,13 @@ class Pinned(flock.Term):
         return jnp.where(jnp.arange(x.shape[0])[:, None] == 0, -3.0 * x[:, ::-1], 0.0)
 
 
+def invented():
+    return flock.Dynamics(None, flock.Attention(beta=0.5, kind=Cubic()) + Pinned())
+
+
 def test_an_invented_model_works_with_no_change_to_the_library():
     """A new kind and a new term: velocity, tiles, batches, layers, gradients, observables, solve."""
-    model = flock.Dynamics(None, flock.Attention(beta=0.5, kind=Cubic()) + Pinned())
+    model = invented()
     raw = attention_oracle(X, MASS, lambda s, i, j: (1 + 0.5 * s) ** 3, dot, same, normalise=False)
     raw[0] += -3.0 * X[0, ::-1]
     expected = np.array([project(x, v) for x, v in zip(X, raw, strict=True)])
@@ -312,9 +316,14 @@ def test_an_invented_model_works_with_no_change_to_the_library():
     assert run["clusters"].dims == ("sample", "time")
     layers = flock.solve(model, batch, t1=1.0, method=flock.Layers(0.25))
     assert np.all(np.isfinite(layers.final.points))
-    tsit = flock.solve(
-        model, batch, t1=1.0, rtol=1e-8, atol=1e-10, method=diffrax.Tsit5(), save=save
-    )
+
+
+@pytest.mark.slow
+def test_an_invented_model_takes_another_solver():
+    batch = flock.uniform(flock.Sphere(3), 6, seed=0, samples=2)
+    options = {"t1": 1.0, "rtol": 1e-8, "atol": 1e-10, "save": flock.Save(every=0.5, states=True)}
+    run = flock.solve(invented(), batch, **options)
+    tsit = flock.solve(invented(), batch, method=diffrax.Tsit5(), **options)
     np.testing.assert_allclose(tsit.states, run.states, atol=1e-6)
 
 

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import tokenflock as flock
+from tokenflock.trajectory import Trajectory
 
 # The runs that are drawn are made once.
 pytestmark = pytest.mark.xdist_group("plot")
@@ -72,15 +73,9 @@ def test_attention_matrix_is_the_models(sphere):
     plt.close(figure)
 
 
-def test_runs_without_states_show_their_ends():
-    light = flock.solve(
-        flock.SA(4.0),
-        flock.uniform(flock.Sphere(3), 12, seed=0),
-        t1=2.0,
-        rtol=1e-6,
-        atol=1e-8,
-        save=flock.Save(every=0.5, observe=[flock.energy]),
-    )
+def test_runs_without_states_show_their_ends(sphere):
+    kept = {name: values for name, values in sphere.arrays.items() if name != "states"}
+    light = Trajectory(kept, sphere.axes, sphere.coords, sphere.attributes, sphere.details)
     figure = light.plot("tokens")
     assert len(figure.axes) == 2
     plt.close(figure)
