@@ -14,7 +14,10 @@ from tokenflock.lab.files import parse, render
 from tokenflock.lab.run import run_spec
 from tokenflock.store import STORE
 
-pytestmark = pytest.mark.usefixtures("shared_programs", "few_parts")
+pytestmark = [
+    pytest.mark.usefixtures("shared_programs", "few_parts"),
+    pytest.mark.xdist_group("lab"),
+]
 
 
 def test_attributes_hold_everything_that_made_the_numbers(tmp_path):

@@ -12,11 +12,19 @@ from tokenflock.lab.job import Job
 from tokenflock.lab.run import run_spec, summary
 from tokenflock.store import SEGMENTS, STORE, segment_paths
 
-pytestmark = pytest.mark.usefixtures("shared_programs", "few_parts")
+pytestmark = [
+    pytest.mark.usefixtures("shared_programs", "few_parts"),
+    pytest.mark.xdist_group("lab"),
+]
+# Their programs take long to compile; the others are resumed by the same code.
+LONG = ("batch", "merge")
 
 
 class TestResume:
-    @pytest.mark.parametrize("name", SPECS)
+    @pytest.mark.parametrize(
+        "name",
+        [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SPECS],
+    )
     def test_a_run_killed_twice_ends_with_the_same_numbers(self, name, tmp_path):
         spec = start(name)
         whole = run_spec(spec, tmp_path / "whole", False, False, silent)
