@@ -16,7 +16,11 @@ def blocks(name, language):
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/model.md", "docs/reductions.md", "docs/trace.md"]
+    "name",
+    [
+        *("README.md", "docs/model.md", "docs/trace.md"),
+        pytest.param("docs/reductions.md", marks=pytest.mark.slow),
+    ],
 )
 def test_python_examples_run_in_order(name, capsys):
     if name == "docs/trace.md":
@@ -35,20 +39,28 @@ def test_python_examples_run_in_order(name, capsys):
         assert measured == pytest.approx(exact, rel=1e-6)
 
 
-def test_console_examples_run(tmp_path, monkeypatch):
+# The others of the README take many seconds each; tests/cli runs them on smaller cases.
+QUICK = ("list", "run", "doctor", "page")
+
+
+@pytest.mark.parametrize("some", ["quick", pytest.param("long", marks=pytest.mark.slow)])
+def test_console_examples_run(some, tmp_path, monkeypatch):
     from tokenflock.cli import app
 
     monkeypatch.chdir(tmp_path)
-    commands = [line[2:] for block in blocks("README.md", "console") for line in block.splitlines()]
-    assert len(commands) == 8
-    for command in commands:
-        words = shlex.split(command)
-        assert words[0] == "tokenflock"
-        result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-    assert (tmp_path / "runs" / "circle" / "figure.png").exists()
-    assert (tmp_path / "kuramoto.svg").exists()
-    assert (tmp_path / "site" / "index.html").exists()
+    commands = [
+        shlex.split(line[2:])
+        for block in blocks("README.md", "console")
+        for line in block.splitlines()
+    ]
+    assert all(words[0] == "tokenflock" for words in commands)
+    assert {words[1] for words in commands} >= {*QUICK, "check", "figure"}
+    for words in commands:
+        if (words[1] in QUICK) == (some == "quick"):
+            result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
+            assert result.exit_code == 0, result.output
+    made = {"quick": ("runs/circle/figure.png", "site/index.html"), "long": ("kuramoto.svg",)}
+    assert all((tmp_path / name).exists() for name in made[some])
 
 
 def test_links_point_at_files():
@@ -61,6 +73,7 @@ def test_links_point_at_files():
         "docs/many_devices.md",
         "docs/trace.md",
         "docs/play.md",
+        "docs/sweeps.md",
     ):
         for target in re.findall(r"\]\(([\w./-]+)\)", (ROOT / name).read_text()):
             assert (ROOT / name).parent.joinpath(target).exists(), target
