@@ -140,10 +140,8 @@ def test_T07_K1_8_reference_times_from_the_particles(name, beta, expected):
     assert run.reached == pytest.approx(expected, abs=2e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "slope"),
-    [("SA", 2.0), pytest.param("USA", 2 * np.exp(1.0), marks=pytest.mark.slow)],
-)
+@pytest.mark.slow  # the same path as in T06, further along
+@pytest.mark.parametrize(("name", "slope"), [("SA", 2.0), ("USA", 2 * np.exp(1.0))])
 def test_T08_K1_9_tail_slopes(name, slope):
     """-d log(1 - gamma)/dt where 1 - gamma <= 1e-4, with |x - y|^2/2 for 1 - <x,y>."""
     run = flock.solve(

@@ -193,7 +193,7 @@ def test_ctrl_c_leaves_nothing(llama, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(12)
+    time.sleep(6)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors

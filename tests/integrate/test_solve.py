@@ -258,6 +258,7 @@ def test_stiff_solver_agrees_and_saves_steps_in_tight_clusters():
     )
 
 
+@pytest.mark.slow  # lifetimes in tests/checks/test_metastability.py are exact with the same clock
 def test_clocks_do_not_change_the_path():
     times = [0.5, 1.0, 3.0]
     save = flock.Save(at=times, states=True)

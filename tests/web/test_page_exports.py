@@ -142,6 +142,7 @@ def test_the_spec_runs_in_the_engine(page, tmp_path):
         str(spec),
         "--out",
         str(tmp_path / "run"),
+        *("--set", "t1=2.0", "--set", "figure=false"),
         "--json",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

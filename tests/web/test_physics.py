@@ -207,7 +207,9 @@ def test_flows_agree(name):
     compare(answers()["run", name], points, radii, tolerance)
 
 
-@pytest.mark.parametrize("name", SOLVED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SOLVED[2:])) for name in SOLVED]
+)
 def test_flows_agree_with_the_engines_own_steps(name):
     ready, solve = job(name), FLOWS[name]["solve"]
     end = flock.solve(

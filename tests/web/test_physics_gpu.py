@@ -96,7 +96,9 @@ def test_the_rescaled_frame_says_that_it_runs_in_javascript(probe):
     assert probe([{"spec": case, "backend": "webgl2", "steps": 1}])[0]["backend"] == "js"
 
 
-@pytest.mark.parametrize("name", SOLVED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SOLVED[2:])) for name in SOLVED]
+)
 def test_the_gpu_follows_the_engine(probe, name):
     case = FLOWS[name]
     ready = Job(RunSpec.model_validate({**case, "save": {"every": 1.0, "observe": []}}))

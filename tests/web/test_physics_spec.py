@@ -205,7 +205,9 @@ def test_broken_specs_are_answered_with_a_sentence(name):
     assert any(BROKEN[name][1] in sentence for sentence in sentences), sentences
 
 
-@pytest.mark.parametrize("seed", WALKS)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 1)) for seed in WALKS]
+)
 def test_any_order_of_edits_leaves_a_run_that_the_engine_accepts(seed):
     for edit, found in zip(walk(seed), answers()["walk", seed], strict=True):
         assert found["wrong"] == [], (edit, found["spec"])
