@@ -74,7 +74,9 @@ def test_one_axis_is_shown_over_time_and_names_what_it_sets(tmp_path):
     assert list(tables) == ["order_parameter", "energy"]
     np.testing.assert_allclose(tables["energy"], made.energy.mean("seed"), rtol=1e-6)
     assert replay["spec"] == SPEC
-    assert replay["notes"] == ["means of 4 runs with their own seeds; a cell opens the first"]
+    assert replay["notes"] == [
+        "means of 4 runs with their own seeds; a cell opens the first of them"
+    ]
 
 
 def test_two_axes_are_shown_at_the_last_time(tmp_path):
@@ -138,6 +140,17 @@ def test_seeds_alone_are_shown_one_by_one(tmp_path):
     replay, tables = replayed(tmp_path)
     assert replay["rows"]["sets"] == {"tokens.seed": [11, 12, 13, 14]}
     np.testing.assert_allclose(tables["energy"], made.energy, rtol=1e-6)
+
+
+def test_seeds_of_single_cells_are_no_settings_of_an_axis(tmp_path):
+    def spoil(dataset):
+        own = np.arange(12).reshape(3, 4)
+        return dataset.drop_vars("tokens_seed").assign(tokens_seed=(("beta", "seed"), own))
+
+    written(tmp_path, {"beta": BETAS}, paths={"beta": ["model.beta"]}, spoil=spoil)
+    replay, tables = replayed(tmp_path)
+    assert replay["notes"][0].endswith("a cell opens one with the seed of the first cell")
+    assert "tokens_seed" not in tables
 
 
 def test_an_unfinished_sweep_shows_what_is_done(tmp_path):

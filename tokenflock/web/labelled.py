@@ -72,7 +72,7 @@ def labelled_replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
             {"name": name, "values": pack(table, "float32")} for name, table in tables.items()
         ][:MOST_STATISTICS],
         "spec": _spec(dataset, fixed),
-        "notes": [*_fixed_notes(dataset, fixed), *_notes(one)],
+        "notes": [*_fixed_notes(dataset, fixed), *_seed_notes(chosen, one), *_notes(one)],
     }
 
 
@@ -150,12 +150,18 @@ def _fixed_notes(dataset: Any, fixed: dict[str, int]) -> list[str]:
     return notes
 
 
+def _seed_notes(dataset: Any, numbers: Numbers | None) -> list[str]:
+    if numbers is None or numbers.runs == 1:
+        return []
+    known = all(_settings(dataset, axis) for axis in dataset.attrs["seed_axes"])
+    first = "the first of them" if known else "one with the seed of the first cell"
+    return [f"means of {numbers.runs} runs with their own seeds; a cell opens {first}"]
+
+
 def _notes(numbers: Numbers | None) -> list[str]:
     if numbers is None:
         return []
     total, notes = numbers.failed.size * numbers.runs, []
-    if numbers.runs > 1:
-        notes.append(f"means of {numbers.runs} runs with their own seeds; a cell opens the first")
     for count, said in ((numbers.failed, "failed"), (numbers.missing, "are not computed yet")):
         if count.any():
             notes.append(f"{int(count.sum())} of {total} runs {said}")
