@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from small_sweeps import ADAPTIVE, cells_of, equal_bits, small_sweep
 
-from tests.sweeps.small_sweeps import ADAPTIVE, cells_of, equal_bits, small_sweep
 from tokenflock.integrate import solve
 from tokenflock.integrate.outcome import OUTCOMES
 from tokenflock.lab.spec import build_model

@@ -31,7 +31,7 @@ from tokenflock.sweeps.grid import Grid
 from tokenflock.sweeps.isolation import computed
 from tokenflock.sweeps.layout import BlockResult, Layout, Variable
 from tokenflock.sweeps.plan import parse_sweep
-from tokenflock.sweeps.workers import compute, prepare_process, versions
+from tokenflock.sweeps.workers import Order, compute, prepare_process, versions
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(tmp_path, monkeypatch, a
 
 def test_a_worker_with_other_versions_is_refused():
     with pytest.raises(InputError, match=r"a worker has .*jax .*, and this process .*jax 0\.0\.1"):
-        compute("", 0, None, {**versions(), "jax": "0.0.1"})
+        compute(ORDER, 0, None, {**versions(), "jax": "0.0.1"})
 
 
 def test_a_process_is_set_up_once_and_keeps_what_the_user_chose(monkeypatch):
@@ -109,7 +109,7 @@ DEADLY = """
 import os, sys, types
 import signal
 
-def compute_block(text, index, only=None):
+def compute_block(text, index, only=None, layout=None):
     import numpy as np
     from tokenflock.sweeps.layout import BlockResult
     places = range(3) if only is None else only
@@ -128,6 +128,7 @@ sys.modules[module.__name__] = module
 NUMBERS = Layout(
     (Variable("x", (), (), "float64", np.nan), Variable("outcome", (), (), "int8", -2)), {}
 )
+ORDER = Order("", NUMBERS)
 
 
 @pytest.mark.filterwarnings("error")
@@ -135,7 +136,7 @@ def test_a_cell_that_kills_every_worker_is_the_only_one_lost(tmp_path, monkeypat
     (tmp_path / "sitecustomize.py").write_text(DEADLY)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     grid = Grid((18,), (3,))
-    with own_cluster("", 2, print) as crew:
+    with own_cluster(ORDER, 2, print) as crew:
         found = {
             block.index: result
             for block, result in computed(crew, map(grid.block, range(6)), NUMBERS)
@@ -166,7 +167,7 @@ def test_the_client_holds_few_blocks_however_many_there_are(tmp_path, monkeypatc
             asked += 1
             yield grid.block(index)
 
-    with own_cluster("", 2, print) as crew:
+    with own_cluster(ORDER, 2, print) as crew:
         start, most = resident_bytes(), 0
         for answered, (_, result) in enumerate(crew.stream(blocks()), start=1):
             assert isinstance(result, BlockResult)
@@ -284,7 +285,7 @@ def test_a_cluster_without_workers_is_waited_for(tmp_path, monkeypatch):
         cluster.workers.append(cluster.worker())
 
     try:
-        with running_cluster("", cluster.address, say) as crew:
+        with running_cluster(ORDER, cluster.address, say) as crew:
             answer = crew.attempt(Grid((3,), (3,)).block(0), None)
     finally:
         cluster.stop()
@@ -296,7 +297,7 @@ def test_a_cluster_of_ours_that_stays_without_workers_is_given_up(tmp_path, monk
     monkeypatch.setattr("tokenflock.sweeps.cluster.LOOK_SECONDS", 0.1)
     cluster = SeparateCluster(tmp_path, workers=0)
     try:
-        with running_cluster("", cluster.address, print) as crew:
+        with running_cluster(ORDER, cluster.address, print) as crew:
             crew.patience = 0.3
             with pytest.raises(SolveError, match="all worker processes are gone"):
                 crew.attempt(Grid((3,), (3,)).block(0), None)
@@ -313,6 +314,6 @@ def test_processes_that_do_not_start_are_a_sentence(monkeypatch):
 
     monkeypatch.setattr("distributed.LocalCluster", refuse)
     sentence = r"2 worker processes did not start \(Nanny failed to start.\); use fewer"
-    with pytest.raises(SolveError, match=sentence), own_cluster("", 2, print):
+    with pytest.raises(SolveError, match=sentence), own_cluster(ORDER, 2, print):
         pass
     assert starts == [2, 2, 2]

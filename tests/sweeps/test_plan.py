@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_sweeps import ADAPTIVE, TEXT, small_sweep
 
-from tests.sweeps.small_sweeps import ADAPTIVE, TEXT, small_sweep
 from tokenflock.errors import InputError
 from tokenflock.sweeps.grid import Grid, block_shape
 from tokenflock.sweeps.plan import make_sweep, parse_sweep

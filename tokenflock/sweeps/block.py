@@ -33,9 +33,12 @@ ERROR, MISSING = -1, -2
 SWEEPS_AT_HAND = 4
 
 
-def compute_block(text: str, index: int, only: tuple[int, ...] | None = None) -> BlockResult:
+def compute_block(
+    text: str, index: int, only: tuple[int, ...] | None = None, layout: Layout | None = None
+) -> BlockResult:
     """The arrays of one block of a sweep; `only` names the positions to compute (default: all).
 
+    Whoever knows the layout of the sweep passes it, which saves a worker the time to trace its cells.
     A cell that raises, or does not reach its end with finite tokens, is told in `failures`.
     """
     start = time.perf_counter()
@@ -43,7 +46,7 @@ def compute_block(text: str, index: int, only: tuple[int, ...] | None = None) ->
     block = bench.sweep.grid.block(index)
     wanted = range(block.size) if only is None else only
     places = list(block.cells())
-    arrays = _empty(bench.layout, block.size)
+    arrays = _empty(layout or bench.layout, block.size)
     for path in bench.sweep.own_seeds:
         for position in wanted:
             arrays[seed_name(path)][position] = bench.sweep.settings(places[position])[path]
@@ -60,13 +63,16 @@ class _Bench:
     """What a worker keeps of a sweep between blocks."""
 
     def __init__(self, text: str):
-        from .probe import layout_of
-
         self.sweep: Sweep = parse_sweep(text)
         self.cells = Cells(self.sweep)
-        self.layout = layout_of(self.sweep, self.cells)
-        grid = self.sweep.grid
-        self.capacity = grid.block(0).size
+        self.capacity = self.sweep.grid.block(0).size
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """Traced only where nobody knows it."""
+        from .probe import layout_of
+
+        return layout_of(self.sweep, self.cells)
 
 
 @functools.lru_cache(maxsize=SWEEPS_AT_HAND)
@@ -118,7 +124,7 @@ def arguments(frame: Frame, varying: list[Varying], capacity: int) -> tuple[Any,
     def stack(first: Any, *others: Any) -> Any:
         if not eqx.is_array_like(first):
             return first
-        if jax.dtypes.issubdtype(getattr(first, "dtype", None), jax.dtypes.prng_key):
+        if jnp.issubdtype(jnp.result_type(first), jax.dtypes.prng_key):
             return jnp.stack([first, *others])
         return jnp.asarray(np.stack([np.asarray(leaf) for leaf in (first, *others)]))
 

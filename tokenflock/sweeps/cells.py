@@ -134,7 +134,7 @@ class Cells:
 
         def checked_jumps() -> Array:
             model.check(measure, spec.solve.t1)
-            return np.asarray(model.jumps(spec.solve.t1), dtype=float)
+            return jnp.asarray(model.jumps(spec.solve.t1), dtype=float)
 
         key = ("jumps", self._key(index, "model."), shape, settings)
         return frame, self.kept.get(key, checked_jumps)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, SolveError
-from .workers import WINDOW, Positions, compute, prepare_process, told_or_raised, versions
+from .workers import WINDOW, Order, Positions, compute, prepare_process, told_or_raised, versions
 
 if TYPE_CHECKING:
     from .grid import Block
@@ -54,8 +54,8 @@ class OnCluster:
         a queue may take its time).
     """
 
-    def __init__(self, text: str, client: Any, say: Say, patience: float | None = None):
-        self.text, self.client, self.say, self.patience = text, client, say, patience
+    def __init__(self, order: Order, client: Any, say: Say, patience: float | None = None):
+        self.order, self.client, self.say, self.patience = order, client, say, patience
         self.address = client.scheduler.address
         self.versions = versions()
 
@@ -90,7 +90,7 @@ class OnCluster:
         return as_completed(loop=self.client.loop)
 
     def _start(self, block: Block, only: Positions | None) -> Any:
-        return self.client.submit(compute, self.text, block.index, only, self.versions, pure=False)
+        return self.client.submit(compute, self.order, block.index, only, self.versions, pure=False)
 
     def _room(self) -> int:
         """Workers come and go; with none of them there is still something to wait for."""
@@ -131,7 +131,7 @@ class OnCluster:
 
 
 @contextlib.contextmanager
-def own_cluster(text: str, workers: int, say: Say) -> Iterator[OnCluster]:
+def own_cluster(order: Order, workers: int, say: Say) -> Iterator[OnCluster]:
     """Worker processes on this machine, one thread each; they end with this process, however it ends."""
     from distributed import Client
 
@@ -140,7 +140,7 @@ def own_cluster(text: str, workers: int, say: Say) -> Iterator[OnCluster]:
         opened.callback(cluster.close, timeout=CLOSE_SECONDS)
         client = Client(cluster, set_as_default=False)
         opened.callback(client.close, timeout=CLOSE_SECONDS)
-        yield OnCluster(text, client, say, PATIENCE_SECONDS)
+        yield OnCluster(order, client, say, PATIENCE_SECONDS)
 
 
 def _started(workers: int) -> Any:
@@ -169,7 +169,7 @@ def _started(workers: int) -> Any:
 
 
 @contextlib.contextmanager
-def running_cluster(text: str, address: str, say: Say) -> Iterator[OnCluster]:
+def running_cluster(order: Order, address: str, say: Say) -> Iterator[OnCluster]:
     """The cluster of a scheduler that runs somewhere."""
     from distributed import Client
 
@@ -182,7 +182,7 @@ def running_cluster(text: str, address: str, say: Say) -> Iterator[OnCluster]:
                 "started, for example --scheduler tcp://10.0.0.5:8786"
             ) from error
         opened.callback(client.close, timeout=CLOSE_SECONDS)
-        yield OnCluster(text, client, say)
+        yield OnCluster(order, client, say)
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ from .plan import Sweep
 from .probe import layout_of
 from .store import SweepStore
 from .watching import Silent, Standing, Watcher
-from .workers import Crew, InProcess
+from .workers import Crew, InProcess, Order
 
 SHOWN_FAILURES = 5
 
@@ -140,18 +140,18 @@ def _crew(job: Job, wishes: Wishes, watch: Watcher) -> Iterator[Crew]:
     left = int(np.sum(~job.done))
     count = worker_count(wishes, left)
     refuse_too_much(estimate(job.sweep, job.layout, count), job.folder, float(np.mean(job.done)))
-    text = job.sweep.text
+    order = Order(job.sweep.text, job.layout)
     if wishes.scheduler is not None:
         _require_dask("--scheduler")
-        with running_cluster(text, wishes.scheduler, watch.say) as crew:
+        with running_cluster(order, wishes.scheduler, watch.say) as crew:
             yield crew
     elif (count > 1 or (wishes.apart and left and _on_cpu())) and is_installed():
-        with own_cluster(text, count, watch.say) as crew:
+        with own_cluster(order, count, watch.say) as crew:
             yield crew
     else:
         if count > 1:
             watch.say(f"one process computes; for {count} workers {HOW_TO_INSTALL}")
-        with contextlib.closing(InProcess(text)) as crew:
+        with contextlib.closing(InProcess(order)) as crew:
             yield crew
 
 

@@ -39,7 +39,8 @@ def layout_of(sweep: Sweep, cells: Cells | None = None) -> Layout:
     shared = all(np.array_equal(clock, clocks[0]) for clock in clocks)
     time = "time" if shared else "save"
     found: dict[str, Variable] = {}
-    for cell in probes:
+    # Cells of one program have the same arrays; tracing them takes a second.
+    for cell in {cell.shape: cell for cell in probes}.values():
         for variable in _variables(cell, time):
             found[variable.name] = _larger(found.get(variable.name, variable), variable)
     coordinates = _coordinates(probes, found)

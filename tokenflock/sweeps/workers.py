@@ -12,17 +12,24 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import metadata
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import InputError, TokenflockError
 
 if TYPE_CHECKING:
     from .grid import Block
-    from .layout import BlockResult
+    from .layout import BlockResult, Layout
 
 Positions = tuple[int, ...]
 # Blocks under way for each thread that computes: one in work, one waiting for it.
 WINDOW = 2
+
+
+class Order(NamedTuple):
+    """What a worker is told of a sweep: its spec, and how its cells are stored."""
+
+    text: str
+    layout: Layout
 
 
 class Crew(Protocol):
@@ -54,7 +61,7 @@ def versions() -> dict[str, str]:
 
 
 def compute(
-    text: str, index: int, only: Positions | None, wanted: dict[str, str] | None = None
+    order: Order, index: int, only: Positions | None, wanted: dict[str, str] | None = None
 ) -> BlockResult:
     """A block, in the process of a worker; `wanted` are the versions of whoever asks."""
     found = versions()
@@ -66,7 +73,7 @@ def compute(
     prepare_process()
     from .block import compute_block
 
-    return compute_block(text, index, only)
+    return compute_block(order.text, index, only, order.layout)
 
 
 def _listed(found: dict[str, str]) -> str:
@@ -83,8 +90,8 @@ def told_or_raised(error: Exception) -> Exception:
 class InProcess:
     """Blocks computed here, in a thread, so that Ctrl-C is heard and the disk written meanwhile."""
 
-    def __init__(self, text: str):
-        self.text = text
+    def __init__(self, order: Order):
+        self.order = order
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="sweep")
 
     def stream(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, BlockResult | Exception]]:
@@ -104,7 +111,7 @@ class InProcess:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _start(self, block: Block, only: Positions | None) -> Future[BlockResult]:
-        return self._pool.submit(compute, self.text, block.index, only)
+        return self._pool.submit(compute, self.order, block.index, only)
 
     def _oldest(
         self, waiting: deque[tuple[Block, Future[BlockResult]]]
