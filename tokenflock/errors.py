@@ -15,6 +15,10 @@ class InputError(TokenflockError, ValueError):
     exit_code = 2
 
 
+class TooLargeError(InputError):
+    """The request needs more memory than there is."""
+
+
 class StoreError(TokenflockError):
     """A run folder cannot be read or written (exit code 2 on the command line)."""
 

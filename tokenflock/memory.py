@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import jax
 
 from .dynamics import Dynamics
-from .errors import InputError, require
+from .errors import TooLargeError, require
 from .measure import Measure
 from .reduce import Dense, Reduction
 from .terms import Attention
@@ -66,7 +66,7 @@ def require_bytes(size: float, what: str, advice: str) -> None:
     """Refuse `what` if it needs more than there is."""
     limit = available_bytes()
     if size > limit:
-        raise InputError(f"{what} need about {_gib(size)}, the limit is {_gib(limit)}; {advice}")
+        raise TooLargeError(f"{what} need about {_gib(size)}, the limit is {_gib(limit)}; {advice}")
 
 
 def check_memory(

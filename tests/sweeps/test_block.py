@@ -1,9 +1,12 @@
 """Cells are computed as `solve` computes them, whatever else is in their block."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from small_sweeps import ADAPTIVE, cells_of, equal_bits, small_sweep
 
+from tokenflock.errors import InputError
 from tokenflock.integrate import solve
 from tokenflock.integrate.outcome import OUTCOMES
 from tokenflock.lab.spec import build_model
@@ -109,6 +112,45 @@ def test_cells_with_clocks_of_their_own():
     cells = cells_of(sweep)
     assert np.array_equal(cells[0,][0]["time"], [0, 0.5, 1, np.nan, np.nan], equal_nan=True)
     assert np.array_equal(cells[1,][0]["time"], [0, 0.5, 1, 1.5, 2])
+
+
+def test_the_clock_of_one_cell_among_many_is_its_own():
+    ends, steps = [2.0] * 40, [1.0] * 40
+    ends[23], steps[23] = 1.0, 0.5
+    sweep = small_sweep(f"pair = {{ zip = {{ t1 = {ends}, every = {steps} }} }}", "sweep.batch=40")
+    cells = cells_of(sweep)
+    assert cells[23,][0]["time"].tolist() == [0.0, 0.5, 1.0]
+    assert cells[22,][0]["time"].tolist() == [0.0, 1.0, 2.0]
+    # The same tokens: what both have at t = 1 is the same number.
+    assert cells[23,][0]["order_parameter"][2] == cells[22,][0]["order_parameter"][1]
+
+
+def test_room_for_the_cell_that_is_looked_at_most_often():
+    layout = layout_of(small_sweep("t1 = [1.0, 4.0]\nevery = [1.0, 0.1]"))
+    assert {v.shape for v in layout.variables if v.dims} == {(41,)}
+    many = "t1 = { from = 1.0, to = 4.0, count = 31 }\nevery = { from = 0.1, to = 1.0, count = 91 }"
+    layout = layout_of(small_sweep(many))
+    assert {v.shape for v in layout.variables if v.dims} == {(41,)}
+
+
+def test_a_cell_that_does_not_fit_its_store_is_a_failure():
+    sweep = small_sweep("beta = [1.0, 2.0]", "sweep.batch=2")
+    layout = layout_of(sweep)
+    for times in ([0.0, 0.5, 1.0, 1.5, 1.9], [0.0, 1.0, 2.0]):
+        wrong = dataclasses.replace(layout, coordinates={"time": np.array(times)})
+        result = compute_block(sweep.text, 0, None, wrong)
+        assert all("other times" in told for told in result.failures.values())
+        assert np.all(np.isnan(result.arrays["order_parameter"]))
+
+
+@pytest.mark.parametrize("n", [60_000, 100_000_000])
+def test_more_tokens_than_memory_are_refused_wherever_they_stand(n, monkeypatch):
+    monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "8")
+    sweep = small_sweep(f"n = [4, {n}, 6]\nbeta = [1.0, 2.0]")
+    with pytest.raises(
+        InputError, match=rf"n={n} tokens of the cell n = {n}.*GiB, the limit is 8 GiB"
+    ):
+        layout_of(sweep)
 
 
 @pytest.mark.parametrize(

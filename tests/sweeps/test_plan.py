@@ -82,10 +82,24 @@ def test_seeds_follow_from_coordinates_not_from_order(per):
     assert all(0 <= seed < 2**53 for seed in different)
 
 
-def test_noise_has_its_own_seed():
-    sweep = small_sweep("seed = { seeds = 2 }", "model.noise={kind='brownian', temperature=0.1}")
-    spec = sweep.cell_spec((1,))
-    assert spec.tokens.seed != spec.solve.seed != 0
+NOISY = "pair = { zip = { 'model.noise.kind' = ['brownian'], 'model.noise.temperature' = [0.1] } }"
+
+
+@pytest.mark.parametrize(
+    ("axes", "settings"),
+    [
+        (
+            "a = { values = [1.0], set = 'beta' }",
+            ["model.noise={kind='brownian', temperature=0.1}"],
+        ),
+        (NOISY, []),
+        ("'model.name' = ['NoisyUSA']", ["model.temperature=0.1"]),
+    ],
+)
+def test_noise_has_its_own_seed(axes, settings):
+    sweep = small_sweep(f"{axes}\nseed = {{ seeds = 2 }}", *settings)
+    one, other = (sweep.cell_spec((0, place)) for place in (0, 1))
+    assert one.tokens.seed != one.solve.seed != other.solve.seed != 0
 
 
 @pytest.mark.parametrize(
@@ -133,9 +147,23 @@ BAD = {
     "pair = { zip = { beta = [1.0], n = [4, 5] } }": "equally many",
     "a = { values = [1.0], set = 'beta' }\nbeta = [2.0]": "two axes have the setting model.beta",
     "trial = { random = 0, over = { beta = { from = 1, to = 2 } } }": "at least 1",
-    "seed = { seeds = 3, of = ['tokens.sede'] }": "unknown key tokens.sede",
+    "seed = { seeds = 3, of = ['tokens.random_seed'] }": "unknown key tokens.random_seed",
     "beta = { from = 0, to = 1, count = 9000000 }\nseed = { seeds = 9000000 }": "8.1e+13 cells",
     "samples = [2, 3]": "is an axis",
+    "beta = [1, 1.0]": "must differ",
+    "seed = { seeds = 3, of = [] }": "at least 1",
+    "seed = { seeds = 3, of = ['model.beta'] }": "is no seed",
+    "n = [4, 1000000000000000000000000000000]": "between -2^63 and 2^63",
+    "n = { from = -1e308, to = 1e308, count = 3, whole = true }": "whole numbers go up to",
+    "trial = { random = 3, over = { beta = { from = 1.0, to = 2.0, count = 4 } } }": (
+        "the sweep: sweep.axes.trial: unknown key over.beta.count"
+    ),
+    "\n".join(f"a{k} = {{ from = 1.0, to = 2.0, count = 10000000 }}" for k in range(16)): (
+        "1e+112 cells"
+    ),
+    "\n".join(f"a{k} = {{ from = 1.0, to = 2.0, count = 10000000 }}" for k in range(50)): (
+        "50 axes; the limit is 16"
+    ),
 }
 
 

@@ -46,13 +46,15 @@ def compute_block(
     block = bench.sweep.grid.block(index)
     wanted = range(block.size) if only is None else only
     places = list(block.cells())
-    arrays = _empty(layout or bench.layout, block.size)
+    layout = layout or bench.layout
+    arrays = _empty(layout, block.size)
     for path in bench.sweep.own_seeds:
         for position in wanted:
             arrays[seed_name(path)][position] = bench.sweep.settings(places[position])[path]
     failures: dict[int, str] = {}
     for group in _groups(bench.cells, places, wanted, failures):
-        _fill(arrays, failures, group, _computed(group, bench.capacity))
+        times = layout.coordinates.get("time")
+        _fill(arrays, failures, group, _computed(group, bench.capacity), times)
     for position in failures:
         if arrays["outcome"][position] == MISSING:
             arrays["outcome"][position] = ERROR
@@ -202,20 +204,40 @@ def waited_for(found: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _fill(
-    arrays: dict[str, np.ndarray], failures: dict[int, str], group: Group, found: Any
+    arrays: dict[str, np.ndarray],
+    failures: dict[int, str],
+    group: Group,
+    found: Any,
+    shared_times: np.ndarray | None,
 ) -> None:
-    """Put the arrays of a group in their places; arrays shorter than the store's leave its fill behind."""
+    """Put the arrays of a group in their places; arrays shorter than the store's leave its fill behind.
+
+    What a cell gives is never put under times that are not its own.
+    """
     if isinstance(found, str):
         failures.update({position: found for position, _ in group})
         return
     for row, (position, cell) in enumerate(group):
-        for name, target in arrays.items():
-            if name == "time":
-                target[position, : len(cell.frame.times)] = cell.frame.times
-            elif name != "outcome" and name in found:
-                value = found[name][row]
-                target[(position, *(slice(0, size) for size in np.shape(value)))] = value
+        values = {name: found[name][row] for name in arrays.keys() & found.keys() - {"outcome"}}
+        if "time" in arrays:
+            values["time"] = cell.frame.times
+        elif shared_times is None or not np.array_equal(cell.frame.times, shared_times):
+            failures[position] = "this cell is looked at at other times than the store has room for"
+            continue
+        if not _fits(arrays, values):
+            failures[position] = "the arrays of this cell are larger than the store has room for"
+            continue
+        for name, value in values.items():
+            arrays[name][(position, *(slice(0, size) for size in np.shape(value)))] = value
         outcome = name_outcome(int(found["outcome"][row]), bool(found["finite"][row]))
         arrays["outcome"][position] = OUTCOMES.index(outcome)
         if not succeeded(outcome):
             failures[position] = f"{outcome} at t = {found['final_time'][row]:g}: {ADVICE[outcome]}"
+
+
+def _fits(arrays: dict[str, np.ndarray], values: dict[str, Any]) -> bool:
+    return all(
+        size <= room
+        for name, value in values.items()
+        for size, room in zip(np.shape(value), arrays[name].shape[1:], strict=True)
+    )

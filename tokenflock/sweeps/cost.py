@@ -6,10 +6,18 @@ grid alike.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..errors import InputError
 from ..lab.spec import RunSpec
+from ..reduce import Dense
+
+if TYPE_CHECKING:
+    from .plan import Sweep
 
 # A block should take about this long: little is lost by a kill, and little time goes into hand-overs.
 BLOCK_SECONDS = 2.0
@@ -23,6 +31,9 @@ STAGES = {"adaptive": 13, "stiff": 40, "fixed": 13, "layers": 1}
 STEPS_PER_TIME, MOST_STEPS = 2.0, 1_000.0
 # One look at the tokens costs about as much as evaluating the field.
 LOOKS_PER_SAVE = 1.0
+# Stages of a solver hold copies of the tokens.
+TOKEN_COPIES = 20
+MOST_GUESSED = 64
 
 
 def cell_seconds(spec: RunSpec) -> float:
@@ -36,6 +47,26 @@ def cell_seconds(spec: RunSpec) -> float:
         steps = min(STEPS_PER_TIME * solve.t1, MOST_STEPS)
     looks = LOOKS_PER_SAVE * saves_of(spec) * max(1, len(spec.save.observe))
     return call * (STAGES[str(solve.method)] * steps + looks)
+
+
+def cell_bytes(spec: RunSpec) -> float:
+    """Memory of one cell's largest temporary, and of its tokens."""
+    n, d = tokens_of(spec), spec.tokens.d
+    tokens = TOKEN_COPIES * 8.0 * n * d
+    if spec.solve.reduction != "dense" or not hasattr(spec.model, "beta"):
+        return tokens
+    return tokens + Dense().peak_bytes(n, _heads(spec), 1)
+
+
+def mean_cell_seconds(sweep: Sweep) -> float:
+    """The mean of the guesses for some cells spread over the grid."""
+    count = min(MOST_GUESSED, sweep.grid.size)
+    found = []
+    for number in np.linspace(0, sweep.grid.size - 1, count).astype(int):
+        index = tuple(int(place) for place in np.unravel_index(number, sweep.grid.shape))
+        with contextlib.suppress(InputError):
+            found.append(cell_seconds(sweep.cell_spec(index)))
+    return sum(found) / max(1, len(found))
 
 
 def default_batch(spec: RunSpec, cells: int) -> int:

@@ -18,10 +18,10 @@ from ..lab.files import content, load, put, validated
 from ..lab.spec import RunSpec
 from .cost import default_batch
 from .grid import Axis, Grid, Index, block_shape
-from .spec import SeedAxis, derived_seed, make_axis, read_axis, read_table, seeded_paths
+from .spec import derived_seed, make_axes, read_axis, read_table
 
 SWEEP = "sweep"
-MOST_CELLS = 10_000_000
+MOST_CELLS, MOST_AXES = 1_000_000, 16
 # Positions of a long axis at which its values are checked before anything is computed.
 CHECKED = 64
 DECIDES_NOTHING = ("title", "says", "output")
@@ -111,9 +111,7 @@ def make_sweep(table: dict[str, Any], source: str = "the sweep") -> Sweep:
         run["save"].setdefault("states", False)
     read = {key: read_axis(key, given, source) for key, given in asked.axes.items()}
     _check_size({key: axis.length for key, axis in read.items()}, source)
-    axes = tuple(make_axis(key, axis, run, asked.seed, source) for key, axis in read.items())
-    own = [axis for axis in read.values() if isinstance(axis, SeedAxis) and axis.per == "cell"]
-    own_seeds = tuple(path for axis in own for path in seeded_paths(axis, run, source))
+    axes, own_seeds = make_axes(read, run, asked.seed, source)
     _check_axes(axes, own_seeds, source)
     shape = tuple(len(axis) for axis in axes)
     draft = Sweep(
@@ -150,12 +148,16 @@ def _check_axes(axes: tuple[Axis, ...], own_seeds: tuple[str, ...], source: str)
 
 def _check_size(lengths: dict[str, int], source: str) -> None:
     """Before any value is made."""
+    require(
+        len(lengths) <= MOST_AXES,
+        f"{source} has {len(lengths)} axes; the limit is {MOST_AXES}; zip those that change together",
+    )
     cells = math.prod(lengths.values())
     shape = " x ".join(f"{length} {name}" for name, length in lengths.items())
     require(
         cells <= MOST_CELLS,
-        f"{source} asks for {cells:.4g} cells ({shape}); the limit is {MOST_CELLS:.0e}; use coarser axes "
-        "or fewer seeds",
+        f"{source} asks for {float(cells):.4g} cells ({shape}); the limit is {MOST_CELLS:,}; use coarser "
+        "axes or fewer seeds",
     )
 
 

@@ -1,26 +1,38 @@
-"""Which arrays a sweep stores, found by tracing its cells without computing them."""
+"""Which arrays a sweep stores, found by tracing its cells without computing them.
+
+Where a setting of the clock is swept, cells are looked at at times of their own: arrays then have the
+dimension `save`, with room for the cell that is looked at most often, and `time` is an array too.
+Everything else grows with whole numbers (tokens, coordinates, heads) or changes with words (laws,
+models), so the largest of the former and each of the latter are traced.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import math
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from ..errors import InputError, require
+from ..errors import InputError, TooLargeError, require
 from ..integrate.assemble import STATE_AXES
 from ..integrate.outcome import OUTCOMES
+from ..lab.files import put, validated
+from ..memory import require_bytes
 from .cells import Cell, Cells
+from .cost import cell_bytes, tokens_of
 from .grid import Axis, Index
 from .layout import Layout, Variable
 from .plan import Sweep
 from .spec import seed_name
 
-# Positions of a long axis that are traced.
-PROBED = 16
-# Settings that change when a cell is looked at.
-CLOCK = ("solve.t1", "solve.step", "solve.dt", "save.")
+# Cells that are traced, and different clocks that are counted one by one.
+MOST_TRACED, MOST_CLOCKS = 64, 2_000
+# Settings that change when a cell is looked at, and those by which it is looked at more often.
+CLOCK = ("solve.t1", "save.")
 COUNTS = ("steps", "accepted_steps", "rejected_steps")
 SAYS = {
     "final_time": ("time", "the time the cell reached"),
@@ -35,21 +47,20 @@ def layout_of(sweep: Sweep, cells: Cells | None = None) -> Layout:
     from .block import ERROR, MISSING
 
     probes = _probes(sweep, Cells(sweep) if cells is None else cells)
-    clocks = [cell.frame.times for cell in probes]
-    shared = all(np.array_equal(clock, clocks[0]) for clock in clocks)
-    time = "time" if shared else "save"
+    shared = not _clock_axes(sweep)
     found: dict[str, Variable] = {}
     # Cells of one program have the same arrays; tracing them takes a second.
     for cell in {cell.shape: cell for cell in probes}.values():
-        for variable in _variables(cell, time):
+        for variable in _variables(cell, "time" if shared else "save"):
             found[variable.name] = _larger(found.get(variable.name, variable), variable)
     coordinates = _coordinates(probes, found)
     if shared:
-        coordinates["time"] = clocks[0]
+        coordinates["time"] = probes[0].frame.times
     else:
-        longest = max(len(clock) for clock in clocks)
+        saves = _most_saves(sweep)
+        found = {name: _with_saves(variable, saves) for name, variable in found.items()}
         says = {"units": "time", "long_name": "when the cell was looked at"}
-        found["time"] = Variable("time", ("save",), (longest,), "float64", np.nan, says)
+        found["time"] = Variable("time", ("save",), (saves,), "float64", np.nan, says)
     flags = {
         "flag_values": [MISSING, ERROR, *range(len(OUTCOMES))],
         "flag_meanings": " ".join(["missing", "error", *OUTCOMES]),
@@ -63,49 +74,109 @@ def layout_of(sweep: Sweep, cells: Cells | None = None) -> Layout:
     return Layout(tuple(found.values()), coordinates)
 
 
+def _clock_axes(sweep: Sweep) -> list[int]:
+    """Axes along which cells are looked at at other times."""
+    return [
+        position
+        for position, axis in enumerate(sweep.axes)
+        if any(path.startswith(CLOCK) for path in axis.settings)
+    ]
+
+
+def _most_saves(sweep: Sweep) -> int:
+    """How often the cell is looked at that is looked at most often."""
+    clocks = _clock_axes(sweep)
+    lengths = [len(axis) if place in clocks else 1 for place, axis in enumerate(sweep.axes)]
+    if math.prod(lengths) <= MOST_CLOCKS:
+        found = [_saves(sweep, index) for index in itertools.product(*map(range, lengths))]
+    else:
+        # Saves grow with t1 and with log.count, and as `every` falls: no cell has more than the
+        # extremes together.
+        table = sweep.cell_table((0,) * len(sweep.axes))
+        for path, choose in (("solve.t1", max), ("save.log.count", max), ("save.every", min)):
+            for axis in sweep.axes:
+                if path in axis.settings:
+                    put(table, path.split("."), choose(axis.settings[path]), "sweep axis")
+        found = [_saves_of(table)]
+    require(max(found) > 0, "no cell of this sweep has times to look at it: see t1 and [save]")
+    return max(found)
+
+
+def _saves(sweep: Sweep, index: Index) -> int:
+    return _saves_of(sweep.cell_table(index))
+
+
+def _saves_of(table: dict[str, Any]) -> int:
+    """The number of save times; 0 for a cell that is no run, which says so when it is computed."""
+    try:
+        spec = validated(table, "this cell")
+        return len(spec.save.build().times(spec.solve.t1))
+    except InputError:
+        return 0
+
+
+def _with_saves(variable: Variable, saves: int) -> Variable:
+    if variable.dims[:1] != ("save",):
+        return variable
+    return dataclasses.replace(variable, shape=(saves, *variable.shape[1:]))
+
+
 def _probes(sweep: Sweep, cells: Cells) -> list[Cell]:
-    """The first cell, and along each axis that can change shapes some others; cells that are no run say
-    so when they are computed."""
+    """The first cell, and those that may have larger or other arrays."""
     first = (0,) * len(sweep.axes)
-    probes = [cells.cell(first)]
-    for position, axis in enumerate(sweep.axes):
-        for value in _shaping(axis):
-            index = (*first[:position], value, *first[position + 1 :])
-            probes += _made(cells, index)
-    # Axes that shape arrays together are largest together.
-    last = tuple(max([0, *_largest(axis)]) for axis in sweep.axes)
-    return probes + (_made(cells, last) if any(last) else [])
+    corners = list(itertools.product(*(sorted({0, *_largest(axis)}) for axis in sweep.axes)))
+    words = [
+        (*first[:place], value, *first[place + 1 :])
+        for place, axis in enumerate(sweep.axes)
+        for value in _worded(axis)
+    ]
+    others = [index for index in [*corners[::-1][:MOST_TRACED], *words[:MOST_TRACED]] if any(index)]
+    for index in (first, *others):
+        _refuse_memory(sweep, index)
+    return [cells.cell(first), *(cell for index in others for cell in _made(cells, index))]
+
+
+def _refuse_memory(sweep: Sweep, index: Index) -> None:
+    """Before tokens are drawn that would fill the machine."""
+    try:
+        spec = validated(sweep.cell_table(index), "this cell")
+        needed = cell_bytes(spec)
+    except InputError:
+        return
+    require_bytes(
+        needed,
+        f"the sums over n={tokens_of(spec)} tokens of the cell {sweep.says_where(index)}",
+        "sweep fewer tokens, or use reduction = 'tiled' or 'auto'",
+    )
 
 
 def _made(cells: Cells, index: Index) -> list[Cell]:
+    """A cell, if it is a run: others say so when they are computed, but too large ones at once."""
     try:
         return [cells.cell(index)]
+    except TooLargeError:
+        raise
     except InputError:
         return []
 
 
-def _shaping(axis: Axis) -> list[int]:
-    """Positions to trace: none if the axis only changes numbers."""
-    if axis.is_seed:
-        return []
-    shaping = any(
-        path.startswith(CLOCK) or not all(isinstance(value, float) for value in values)
-        for path, values in axis.settings.items()
-    )
-    if not shaping:
-        return []
-    spread = np.linspace(0, len(axis) - 1, PROBED).astype(int).tolist()
-    return sorted({*spread, *_largest(axis)} - {0})
-
-
 def _largest(axis: Axis) -> list[int]:
-    """Where the settings of an axis are largest."""
+    """Where the whole numbers that an axis sets are largest; other numbers change no shape."""
     if axis.is_seed:
         return []
     return [
         int(np.argmax(values))
         for values in axis.settings.values()
-        if all(isinstance(value, (int, float)) for value in values)
+        if all(isinstance(value, int) for value in values)
+    ]
+
+
+def _worded(axis: Axis) -> list[int]:
+    """Where each word that an axis sets comes first."""
+    return [
+        values.index(value)
+        for values in axis.settings.values()
+        for value in dict.fromkeys(value for value in values if isinstance(value, str))
     ]
 
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError
 
 from ..errors import InputError, require
 from ..lab.files import complete
@@ -32,6 +32,8 @@ Scalar = bool | int | float | str
 MOST_VALUES = 10_000_000
 # Seeds of 53 bits: numbers that JSON and a browser keep.
 SEED_BITS = 53
+# Whole numbers that are exact as floats.
+LARGEST_WHOLE = 2.0**53
 # Settings of these tables decide no number.
 NOT_SWEPT = ("title", "says", "output", "sweep")
 NOISY_MODELS = ("NoisyUSA", "StochasticSA")
@@ -51,12 +53,19 @@ class Span(Strict):
             self.scale == "linear" or (self.start > 0 and self.to > 0),
             f"{where}: a log scale needs positive ends, got from = {self.start:g} and to = {self.to:g}",
         )
+        require(
+            not self.whole or max(abs(self.start), abs(self.to)) < LARGEST_WHOLE,
+            f"{where}: whole numbers go up to {LARGEST_WHOLE:g}, got from = {self.start:g} and to = "
+            f"{self.to:g}",
+        )
 
     def at(self, fractions: np.ndarray) -> list[float] | list[int]:
         """Values at fractions between 0 and 1 of the way, to twelve digits: 0.3 and no tail behind it."""
         low, high = self.start, self.to
-        linear = self.scale == "linear"
-        found = low + (high - low) * fractions if linear else low * (high / low) ** fractions
+        if self.scale == "linear":
+            found = low * (1.0 - fractions) + high * fractions
+        else:
+            found = np.exp(np.log(low) * (1.0 - fractions) + np.log(high) * fractions)
         if self.whole:
             return [round(float(value)) for value in found]
         return [float(f"{value:.12g}") for value in found]
@@ -122,11 +131,22 @@ class Choices(Strict):
         return [self.choices[min(int(u * count), count - 1)] for u in fractions]
 
 
+def _law(given: Any) -> str:
+    """Which of the two a table is meant to be."""
+    names = given if isinstance(given, dict) else dict(given) if isinstance(given, Choices) else {}
+    return "choices" if "choices" in names else "span"
+
+
+RandomLaw = Annotated[
+    Annotated[Span, Tag("span")] | Annotated[Choices, Tag("choices")], Discriminator(_law)
+]
+
+
 class RandomAxis(Strict):
     """Random search: every trial draws its settings anew."""
 
     random: int = Field(ge=1, le=MOST_VALUES)
-    over: dict[str, Span | Choices] = Field(min_length=1)
+    over: dict[str, RandomLaw] = Field(min_length=1)
 
     @property
     def length(self) -> int:
@@ -147,7 +167,7 @@ class SeedAxis(Strict):
     """
 
     seeds: int = Field(ge=1, le=MOST_VALUES)
-    of: list[str] | None = None
+    of: list[str] | None = Field(default=None, min_length=1)
     per: Literal["seed", "cell"] = "seed"
 
     @property
@@ -230,11 +250,30 @@ def dimension_name(key: str) -> str:
     return name
 
 
+def make_axes(
+    read: dict[str, Any], table: dict[str, Any], root: int, source: str
+) -> tuple[tuple[Axis, ...], tuple[str, ...]]:
+    """The axes, and the seeds of which every cell has its own."""
+    plain = {
+        key: make_axis(key, axis, table, root, source)
+        for key, axis in read.items()
+        if not isinstance(axis, SeedAxis)
+    }
+    axes: list[Axis] = []
+    own: list[str] = []
+    for key, axis in read.items():
+        if key in plain:
+            axes.append(plain[key])
+            continue
+        paths = seeded_paths(axis, table, list(plain.values()), source)
+        axes.append(_seed_axis(dimension_name(key), axis, paths, root))
+        own += paths if axis.per == "cell" else []
+    return tuple(axes), tuple(own)
+
+
 def make_axis(key: str, axis: Any, table: dict[str, Any], root: int, source: str) -> Axis:
     """The axis with the values it gives to every path."""
     name = dimension_name(key)
-    if isinstance(axis, SeedAxis):
-        return _seed_axis(name, axis, table, root, source)
     if isinstance(axis, (ZipAxis, RandomAxis)):
         given = axis.zip if isinstance(axis, ZipAxis) else drawn(name, axis, root)
         settings = {full_path(table, path, source): values for path, values in given.items()}
@@ -248,21 +287,20 @@ def make_axis(key: str, axis: Any, table: dict[str, Any], root: int, source: str
         return Axis(name, np.arange(count), settings, beside)
     values = axis.values()
     require(
-        len(set(map(repr, values))) == len(values),
+        len(set(values)) == len(values),
         f"{source}: the values of {key} must differ from one another",
     )
     path = full_path(table, axis.set or key, source)
     return Axis(name, coordinate(values), {path: values})
 
 
-def _seed_axis(name: str, axis: SeedAxis, table: dict[str, Any], root: int, source: str) -> Axis:
+def _seed_axis(name: str, axis: SeedAxis, paths: list[str], root: int) -> Axis:
     """Shared seeds are settings; those of single cells are derived when a cell is made."""
     numbers = np.arange(axis.seeds)
     if axis.per == "cell":
         return Axis(name, numbers, is_seed=True)
     settings: dict[str, list[Any]] = {
-        path: [derived_seed(root, path, {name: k}) for k in range(axis.seeds)]
-        for path in seeded_paths(axis, table, source)
+        path: [derived_seed(root, path, {name: k}) for k in range(axis.seeds)] for path in paths
     }
     beside = {seed_name(path): np.asarray(values) for path, values in settings.items()}
     return Axis(name, numbers, settings, beside, is_seed=True)
@@ -273,13 +311,33 @@ def seed_name(path: str) -> str:
     return path.replace(".", "_")
 
 
-def seeded_paths(axis: SeedAxis, table: dict[str, Any], source: str) -> list[str]:
+def seeded_paths(
+    axis: SeedAxis, table: dict[str, Any], others: list[Axis], source: str
+) -> list[str]:
     """The seeds an axis sets."""
-    if axis.of is not None:
-        return [full_path(table, name, source) for name in axis.of]
+    if axis.of is None:
+        noisy = _is_noisy(table) or any(_brings_noise(other) for other in others)
+        return ["tokens.seed", "solve.seed"] if noisy else ["tokens.seed"]
+    paths = [full_path(table, name, source) for name in axis.of]
+    for path in paths:
+        require(
+            path.endswith("seed"),
+            f"{source}: {path} is no seed; of = [...] names seeds, for example tokens.seed",
+        )
+    return paths
+
+
+def _is_noisy(table: dict[str, Any]) -> bool:
     model = table.get("model")
-    noisy = isinstance(model, dict) and ("noise" in model or model.get("name") in NOISY_MODELS)
-    return ["tokens.seed", "solve.seed"] if noisy else ["tokens.seed"]
+    return isinstance(model, dict) and ("noise" in model or model.get("name") in NOISY_MODELS)
+
+
+def _brings_noise(axis: Axis) -> bool:
+    return any(
+        path.startswith("model.noise")
+        or (path == "model.name" and not {*NOISY_MODELS}.isdisjoint(values))
+        for path, values in axis.settings.items()
+    )
 
 
 def derived_seed(root: int, path: str, coordinates: dict[str, Any]) -> int:
@@ -307,5 +365,9 @@ def coordinate(values: list[Any]) -> np.ndarray:
     if all(isinstance(value, bool) for value in values):
         return np.asarray(values)
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+        require(
+            all(-(2**63) <= value < 2**63 for value in values if isinstance(value, int)),
+            "whole numbers of a sweep must lie between -2^63 and 2^63",
+        )
         return np.asarray(values)
     return np.asarray([value if isinstance(value, str) else json.dumps(value) for value in values])
