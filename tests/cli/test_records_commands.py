@@ -71,6 +71,19 @@ class TestList:
         assert rows[1]["axes"]["model.beta"] == {"count": 5, "first": 1.0, "last": 5.0}
         assert "6 match" in run("list", "runs", place, "--where", "beta == 5").stdout
 
+    def test_a_noise_of_its_own_beta_does_not_stand_in_the_way(self, tmp_path):
+        noise = {"kind": "brownian", "temperature": 0.1, "beta": 1.0}
+        made_label(tmp_path / "noisy", model__beta=6.0, model__noise=noise)
+        made_label(tmp_path / "plain", model__beta=5.0)
+        made_label(tmp_path / "cold", model__beta=3.0)
+        result = run("list", "runs", tmp_path, "--where", "beta>4 and model=='SA'")
+        header, *rows = (line.split() for line in result.stdout.splitlines())
+        place = header.index("beta")
+        assert [row[place] for row in rows] == ["6", "5"]
+        assert "model.noise.beta" not in header
+        asked = run("list", "runs", tmp_path, "--where", "model.noise.beta == 1").stdout
+        assert {"beta", "model.noise.beta"} <= set(asked.splitlines()[0].split())
+
     def test_columns_asked_for_are_shown(self, place):
         header = run("list", "runs", place, "--where", "t1 > 1", "--sort", "rtol").stdout.split(
             "\n"

@@ -145,6 +145,11 @@ class TestWhere:
         assert {"tokens.seed", "solve.seed", "n", "t1", "matching"} <= set(table.columns)
         assert flock.runs(made, where="beta > 100").empty
 
+    def test_nested_settings_have_columns_of_their_own(self, tmp_path):
+        made_label(tmp_path / "a", model__noise={"kind": "brownian", "beta": 1.0})
+        (row,) = flock.runs(tmp_path, where="beta > 3").to_dict("records")
+        assert (row["beta"], row["model.noise.beta"]) == (4.0, 1.0)
+
 
 class TestFolders:
     def test_the_default_is_runs_or_here(self, made, tmp_path, monkeypatch):

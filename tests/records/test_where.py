@@ -173,6 +173,51 @@ def test_an_axis_may_have_a_name_of_its_own():
     assert names.short("model.beta") == "beta"
 
 
+NESTED = {
+    **SETTINGS,
+    "model.noise.beta": 1.0,
+    "model.noise.scale": 0.5,
+    "model.weights.seed": 7,
+    "model.perceptron.scale": 2.0,
+}
+
+
+def test_a_plain_name_means_the_least_nested_setting():
+    names = Names([FACTS, Facts({}, NESTED)])
+    assert names.find("beta", "--where") == names.find("BETA", "--where") == "model.beta"
+    assert names.find("model.noise.beta", "--where") == "model.noise.beta"
+    assert names.short("model.beta") == "beta"
+    assert names.short("model.noise.beta") == "model.noise.beta"
+    # Without a less nested one it is the nested one.
+    assert Names([Facts({}, {"model.noise.beta": 1.0})]).find("beta", "--where") == (
+        "model.noise.beta"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("seed", "solve.seed or tokens.seed or model.weights.seed"),
+        ("scale", "model.noise.scale or model.perceptron.scale"),
+    ],
+)
+def test_equally_nested_settings_are_ambiguous(name, options):
+    names = Names([Facts({}, NESTED)])
+    with pytest.raises(InputError, match=f"--sort {name} is ambiguous here; write {options}$"):
+        names.find(name, "--sort")
+    assert all(names.short(path) == path for path in options.split(" or "))
+
+
+def test_the_name_of_an_axis_is_never_hidden_by_a_setting():
+    """Such a sweep says n for its temperatures: asking for n could mean either."""
+    hot = RecordAxis("n", {"model.noise.temperature": [0.1, 0.2]}, 2)
+    names = Names([Facts({}, {"tokens.n": 8}, (hot,))])
+    with pytest.raises(InputError, match=r"write tokens\.n or model\.noise\.temperature$"):
+        names.find("n", "--where")
+    named_alike = RecordAxis("beta", {"model.noise.beta": [0.1, 0.2]}, 2)
+    assert Names([FACTS, Facts({}, {}, (named_alike,))]).find("beta", "--where") == "model.beta"
+
+
 def test_columns_win_over_settings_of_their_name():
     names = Names([Facts({}, {"title": "x", "tokens.id": 3})])
     assert all(names.find(column, "--sort") == column for column in COLUMNS)

@@ -68,9 +68,9 @@ def _asked(found: Catalogue, where: str | None, sort: str | None) -> list[str]:
 
 
 def _columns(found: Catalogue, asked: list[str]) -> list[str]:
-    usual = [next(iter(found.names.owners.get(name, {""}))) for name in SETTINGS]
+    usual = [path for name in SETTINGS for path in found.names.meant(name)]
     shown = [*ALWAYS, *usual, *asked, *AFTER]
-    return [c for c in dict.fromkeys(shown) if c and c != "path"]
+    return [column for column in dict.fromkeys(shown) if column != "path"]
 
 
 def _print(found: Catalogue, is_search: bool, asked: list[str]) -> None:

@@ -72,7 +72,8 @@ def runs(folder: str | Path | None = None, where: str | None = None) -> pd.DataF
     """Stored runs, traces and sweeps in a folder (default: runs, or here), one row each.
 
     Columns are path, kind, title, model, label, id, outcome, created, seconds, version, device, cells,
-    done and failed, then every scalar of the specs by its last key where that is unique, else by its path.
+    done and failed, then every scalar of the specs, by its last key if it is the least nested one with
+    this key (beta: model.beta), else by its path.
     A setting that a sweep varies has no value in its row; `matching` counts its cells that fulfil
     `where`, a condition such as "beta > 4 and model == 'SA'".
     """

@@ -1,4 +1,8 @@
-"""The columns of a catalogue by the names people use: beta for model.beta where nothing else is beta."""
+"""The columns of a catalogue by the names people use: beta for model.beta.
+
+A plain name is the last key of a setting. Of several it means the least nested one (model.beta, not
+model.noise.beta); equally nested ones (tokens.seed, solve.seed) must be told apart by their paths.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +14,42 @@ from .facts import COLUMNS, Facts
 
 
 class Names:
-    """Columns, full paths of settings, and last keys that stand for one path in all results."""
+    """Columns, full paths of settings, and plain names with the paths that have them (`owners`)."""
 
     def __init__(self, everything: Iterable[Facts]):
         self.paths: set[str] = set()
         self.owners: dict[str, set[str]] = {}
+        self._own_names: dict[str, set[str]] = {}
         for facts in everything:
             self.paths |= facts.settings.keys()
             for axis in facts.axes:
                 self.paths |= axis.values.keys()
-                if len(axis.values) == 1:
+                if len(axis.values) == 1 and axis.name not in map(_leaf, axis.values):
                     # An axis may have a name of its own: heat = { ..., set = "model.beta" }.
-                    self.owners.setdefault(axis.name, set()).update(axis.values)
+                    self._own_names.setdefault(axis.name, set()).update(axis.values)
         for path in self.paths:
-            self.owners.setdefault(path.rpartition(".")[2], set()).add(path)
+            self.owners.setdefault(_leaf(path), set()).add(path)
+        for name, paths in self._own_names.items():
+            self.owners.setdefault(name, set()).update(paths)
 
     def find(self, name: str, asked_by: str) -> str:
         """The column or path that a name stands for."""
         if name in COLUMNS or name in self.paths:
             return name
-        owners = self.owners.get(name, set())
-        if len(owners) == 1:
-            return next(iter(owners))
-        if owners:
-            options = " or ".join(sorted(owners))
+        meant = self.meant(name)
+        if len(meant) == 1:
+            return meant[0]
+        if meant:
+            options = " or ".join(sorted(self.owners[name], key=_by_nesting))
             raise InputError(f"{asked_by} {name} is ambiguous here; write {options}")
         return self._in_small_letters(name, asked_by)
+
+    def meant(self, name: str) -> list[str]:
+        """The least nested of the paths with a plain name, and those that an axis gave this name."""
+        owners = self.owners.get(name, set())
+        least = min((_nesting(path) for path in owners), default=0)
+        named = self._own_names.get(name, set())
+        return sorted(path for path in owners if _nesting(path) == least or path in named)
 
     def _in_small_letters(self, name: str, asked_by: str) -> str:
         """SQL takes names in any case; so is a name that fits only one when its case is ignored."""
@@ -51,11 +65,22 @@ class Names:
     @property
     def known(self) -> list[str]:
         """Every name that can be asked for."""
-        unique = {leaf for leaf, owners in self.owners.items() if len(owners) == 1}
-        return sorted({*COLUMNS, *self.paths, *unique})
+        clear = {name for name in self.owners if len(self.meant(name)) == 1}
+        return sorted({*COLUMNS, *self.paths, *clear})
 
     def short(self, path: str) -> str:
-        """The last key of a path if it stands for this path alone."""
-        leaf = path.rpartition(".")[2]
-        alone = self.owners.get(leaf) == {path} and leaf not in COLUMNS
-        return leaf if alone else path
+        """The last key of a path if it means this path."""
+        leaf = _leaf(path)
+        return leaf if self.meant(leaf) == [path] and leaf not in COLUMNS else path
+
+
+def _leaf(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _nesting(path: str) -> int:
+    return path.count(".")
+
+
+def _by_nesting(path: str) -> tuple[int, str]:
+    return _nesting(path), path
