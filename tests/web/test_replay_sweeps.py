@@ -18,6 +18,7 @@ SPEC = {
     "solve": {"t1": 2.0},
     "save": {"observe": ["order_parameter", "energy"]},
 }
+UNCHECKED = "the numbers are not checked: there is no journal.jsonl beside them"
 
 
 def written(folder, axes, beside=None, paths=None, seeds=4, spoil=None):
@@ -74,8 +75,10 @@ def test_one_axis_is_shown_over_time_and_names_what_it_sets(tmp_path):
     assert list(tables) == ["order_parameter", "energy"]
     np.testing.assert_allclose(tables["energy"], made.energy.mean("seed"), rtol=1e-6)
     assert replay["spec"] == SPEC
+    assert replay["seeds"] == []
     assert replay["notes"] == [
-        "means of 4 runs with their own seeds; a cell opens the first of them"
+        "means of 4 runs with their own seeds; a cell opens the first of them",
+        UNCHECKED,
     ]
 
 
@@ -97,7 +100,7 @@ def test_of_more_axes_the_two_longest_are_shown_and_the_spec_has_the_rest(tmp_pa
     assert (replay["rows"]["name"], replay["columns"]["name"]) == ("beta", "d")
     np.testing.assert_allclose(tables["energy"], made.energy[1, ..., -1], rtol=1e-6)
     assert replay["spec"]["tokens"]["n"] == 16
-    assert replay["notes"] == ["of 2 along n the middle one is shown (n = 16)"]
+    assert replay["notes"] == ["of 2 along n the middle one is shown (n = 16)", UNCHECKED]
 
 
 def test_zipped_settings_are_labels_of_positions(tmp_path):
@@ -142,15 +145,51 @@ def test_seeds_alone_are_shown_one_by_one(tmp_path):
     np.testing.assert_allclose(tables["energy"], made.energy, rtol=1e-6)
 
 
-def test_seeds_of_single_cells_are_no_settings_of_an_axis(tmp_path):
+def with_own_seeds(dims, missing=None):
+    """Seeds of single cells, as large as the engine draws them."""
+
     def spoil(dataset):
-        own = np.arange(12).reshape(3, 4)
-        return dataset.drop_vars("tokens_seed").assign(tokens_seed=(("beta", "seed"), own))
+        shape = [dataset.sizes[dim] for dim in dims]
+        own = 2**52 + np.arange(np.prod(shape)).reshape(shape)
+        if missing is not None:
+            own[missing] = -1
+        return dataset.drop_vars("tokens_seed").assign(tokens_seed=(dims, own))
+
+    return spoil
+
+
+def test_a_cell_has_the_seed_of_its_own_first_run(tmp_path):
+    spoil = with_own_seeds(("beta", "size", "seed"), missing=(2, 1))
+    paths = {"beta": ["model.beta"], "size": ["tokens.n"]}
+    made = written(tmp_path, {"beta": BETAS, "size": SIZES}, paths=paths, spoil=spoil)
+    replay, tables = replayed(tmp_path)
+    (own,) = replay["seeds"]
+    assert own["path"] == "tokens.seed"
+    expected = made.tokens_seed[..., 0].values.astype(float)
+    expected[2, 1] = np.nan
+    np.testing.assert_array_equal(unpack(own["values"]), expected)
+    assert replay["notes"][0].endswith("a cell opens the first of them")
+    assert "tokens_seed" not in tables
+
+
+@pytest.mark.parametrize("axes", [{"beta": BETAS}, {}], ids=["over time", "seeds alone"])
+def test_own_seeds_over_time_are_one_per_row(axes, tmp_path):
+    dims = (*axes, "seed")
+    paths = {"beta": ["model.beta"]}
+    made = written(tmp_path, axes, paths=paths, spoil=with_own_seeds(dims))
+    (own,) = replayed(tmp_path)[0]["seeds"]
+    expected = made.tokens_seed[:, 0] if axes else made.tokens_seed
+    np.testing.assert_array_equal(unpack(own["values"]), expected.values[:, None])
+
+
+def test_a_sweep_that_lost_its_seeds_says_which_run_a_cell_opens(tmp_path):
+    def spoil(dataset):
+        return dataset.drop_vars("tokens_seed")
 
     written(tmp_path, {"beta": BETAS}, paths={"beta": ["model.beta"]}, spoil=spoil)
-    replay, tables = replayed(tmp_path)
+    replay = replayed(tmp_path)[0]
     assert replay["notes"][0].endswith("a cell opens one with the seed of the first cell")
-    assert "tokens_seed" not in tables
+    assert replay["seeds"] == []
 
 
 def test_an_unfinished_sweep_shows_what_is_done(tmp_path):
@@ -166,7 +205,7 @@ def test_an_unfinished_sweep_shows_what_is_done(tmp_path):
     np.testing.assert_allclose(tables["energy"][1], made.energy[1, 1:].mean("seed"), rtol=1e-6)
     assert np.all(np.isnan(tables["energy"][2]))
     np.testing.assert_array_equal(tables["failed runs"][:, 0], [0, 1, 0])
-    assert replay["notes"][1:] == ["1 of 12 runs failed", "4 of 12 runs are not computed yet"]
+    assert replay["notes"][1:3] == ["1 of 12 runs failed", "4 of 12 runs are not computed yet"]
 
 
 def test_a_damaged_chunk_is_a_sentence(tmp_path):

@@ -6,6 +6,7 @@ Its attributes say which settings each axis sets, so that a page can run any of 
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,13 @@ def _ordered(names: list[str], chosen: list[str]) -> tuple[str, str]:
     return first, second
 
 
-def labelled_replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
-    """Rows, columns, statistics, spec and notes of the replay; the caller adds its title."""
+def labelled_replay(
+    dataset: Any, axes: tuple[str, str], damaged: Collection[str] = ()
+) -> dict[str, Any]:
+    """Rows, columns, statistics, seeds, spec and notes of the replay; the caller adds its title.
+
+    damaged -- the chunks that were found damaged; they are when their numbers have been read.
+    """
     kept = [axis for axis in axes if axis not in CLOCKS]
     over_time = len(kept) == 1
     fixed = {
@@ -51,7 +57,9 @@ def labelled_replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
         if name not in (*kept, *dataset.attrs["seed_axes"])
     }
     thin = {axis: spread(dataset.sizes[axis], MOST_CELLS) for axis in axes}
-    chosen = dataset.isel({**fixed, **thin}).assign_attrs(
+    selected = dataset.isel({**fixed, **thin})
+    own = _own_seeds(selected, kept)
+    chosen = selected.assign_attrs(
         seed_axes=[name for name in dataset.attrs["seed_axes"] if name not in kept]
     )
     found = {
@@ -71,9 +79,48 @@ def labelled_replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
         "statistics": [
             {"name": name, "values": pack(table, "float32")} for name, table in tables.items()
         ][:MOST_STATISTICS],
+        "seeds": [
+            {"path": path, "values": pack(values.reshape(len(values), -1))}
+            for path, values in own.items()
+        ],
         "spec": _spec(dataset, fixed),
-        "notes": [*_fixed_notes(dataset, fixed), *_seed_notes(chosen, one), *_notes(one)],
+        "notes": [
+            *_fixed_notes(dataset, fixed),
+            *_seed_notes(chosen, one, own),
+            *_notes(one, damaged),
+        ],
     }
+
+
+def _own_seeds(dataset: Any, kept: list[str]) -> dict[str, np.ndarray]:
+    """Seeds that every cell has of its own, by the path they set: those of the first of its runs.
+
+    NaN where a cell is not computed yet.
+    """
+    labels = dataset.attrs
+    first = dataset.isel({axis: 0 for axis in labels["seed_axes"] if axis not in kept})
+    found = {}
+    for path in (path for axis in labels["seed_axes"] for path in _paths(dataset, axis)):
+        name = _seed_name(path)
+        if (
+            name in first.data_vars
+            and {*first[name].dims} == {*kept}
+            and first[name].dtype.kind == "i"
+        ):
+            seeds = first[name].transpose(*kept).values
+            found[path] = np.where(seeds < 0, np.nan, seeds)
+    return found
+
+
+def _seed_name(path: str) -> str:
+    """What the derived seeds of a setting are called in a dataset."""
+    return path.replace(".", "_")
+
+
+def _paths(dataset: Any, axis: str) -> list[str]:
+    """The settings that an axis says it sets."""
+    paths = dataset.attrs["axes"].get(axis)
+    return [str(path) for path in paths] if isinstance(paths, list) else []
 
 
 def _axis(dataset: Any, name: str) -> dict[str, Any]:
@@ -104,12 +151,12 @@ def _settings(dataset: Any, axis: str) -> dict[str, list[Any]]:
     """For every path of the run spec that an axis sets, the value at each position.
 
     They stand in the axis itself, or beside it under the last key of the path; derived seeds under all
-    its keys. Seeds that differ from cell to cell are not known along the axis.
+    its keys. Seeds that differ from cell to cell are no settings of the axis.
     """
-    paths = dataset.attrs["axes"].get(axis)
+    paths = _paths(dataset, axis)
     found = {}
-    for path in map(str, paths if isinstance(paths, list) else []):
-        names = [path, path.replace(".", "_")]
+    for path in paths:
+        names = [path, _seed_name(path)]
         if axis not in dataset.attrs["seed_axes"]:
             names += [path.rsplit(".", 1)[-1], *([axis] if len(paths) == 1 else [])]
         for name in names:
@@ -150,19 +197,28 @@ def _fixed_notes(dataset: Any, fixed: dict[str, int]) -> list[str]:
     return notes
 
 
-def _seed_notes(dataset: Any, numbers: Numbers | None) -> list[str]:
-    if numbers is None or numbers.runs == 1:
+def _seed_notes(dataset: Any, numbers: Numbers | None, own: dict[str, Any]) -> list[str]:
+    """What is averaged, and which run a cell opens."""
+    if numbers is None:
         return []
-    known = all(_settings(dataset, axis) for axis in dataset.attrs["seed_axes"])
-    first = "the first of them" if known else "one with the seed of the first cell"
-    return [f"means of {numbers.runs} runs with their own seeds; a cell opens {first}"]
+    known = {path for axis in dataset.attrs["axes"] for path in _settings(dataset, axis)} | {*own}
+    asked = {path for axis in dataset.attrs["seed_axes"] for path in _paths(dataset, axis)}
+    if asked and asked <= known:
+        first = "a cell opens the first of them"
+    else:
+        first = "a cell opens one with the seed of the first cell"
+    return (
+        [f"means of {numbers.runs} runs with their own seeds; {first}"] if numbers.runs > 1 else []
+    )
 
 
-def _notes(numbers: Numbers | None) -> list[str]:
+def _notes(numbers: Numbers | None, damaged: Collection[str]) -> list[str]:
     if numbers is None:
         return []
     total, notes = numbers.failed.size * numbers.runs, []
-    for count, said in ((numbers.failed, "failed"), (numbers.missing, "are not computed yet")):
+    lost = any(name.startswith(f"{OUTCOME}/") for name in damaged)
+    missing = "are damaged or not computed yet" if lost else "are not computed yet"
+    for count, said in ((numbers.failed, "failed"), (numbers.missing, missing)):
         if count.any():
             notes.append(f"{int(count.sum())} of {total} runs {said}")
     if numbers.held:

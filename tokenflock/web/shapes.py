@@ -83,6 +83,13 @@ class Statistic(BaseModel):
     values: PackedArray
 
 
+class OwnSeeds(BaseModel):
+    """A seed per cell: (rows, columns), or (rows, 1) where all columns share it; NaN: not known."""
+
+    path: str
+    values: PackedArray
+
+
 class SweepReplay(BaseModel):
     """Statistics over a grid of settings."""
 
@@ -92,6 +99,7 @@ class SweepReplay(BaseModel):
     rows: Axis
     columns: Axis
     statistics: list[Statistic] = Field(min_length=1)
+    seeds: list[OwnSeeds]
     spec: Any
     notes: list[str]
 

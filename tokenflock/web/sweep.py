@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,11 +23,26 @@ def sweep_replay(store: Path, title: str) -> dict[str, Any]:
     axes = swept(store)
     if axes is None:
         raise InputError(f"{store.name} has no numbers over two swept settings")
-    dataset, own = _open(store), attributes(store) or {}
+    own = attributes(store) or {}
     said = {"kind": "sweep", "title": title, "says": str(own.get("says", ""))}
-    shown = labelled_replay if own.get("format") == SWEEP else _replay
+    shown = _of_a_sweep if own.get("format") == SWEEP else _of_any
     with _readable(store):
-        return plain(said | shown(dataset, axes))
+        return plain(said | shown(store, axes))
+
+
+def _of_a_sweep(store: Path, axes: tuple[str, str]) -> dict[str, Any]:
+    """What `tokenflock sweep` has written, checked by its journal."""
+    from .checked import Told, open_shown
+
+    told = Told(store.parent)
+    replay = labelled_replay(open_shown(store, told), axes, told.found.keys())
+    return replay | {"notes": [*replay["notes"], *told.notes()]}
+
+
+def _of_any(store: Path, axes: tuple[str, str]) -> dict[str, Any]:
+    from .checked import opened
+
+    return _replay(opened(store), axes)
 
 
 def _replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
@@ -43,20 +57,10 @@ def _replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
         "rows": _axis(dataset, axes[0], thin),
         "columns": _axis(dataset, axes[1], thin),
         "statistics": statistics[:MOST_STATISTICS],
+        "seeds": [],
         "spec": spec if isinstance(spec, dict) else None,
         "notes": [],
     }
-
-
-def _open(store: Path) -> Any:
-    """The dataset; its numbers are read when they are asked for."""
-    import xarray as xr
-
-    with _readable(store), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return xr.open_zarr(
-            store, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
-        )
 
 
 @contextmanager
@@ -64,6 +68,8 @@ def _readable(store: Path) -> Iterator[None]:
     """Whatever a stranger's or a damaged file raises becomes a sentence."""
     try:
         yield
+    except StoreError as error:
+        raise StoreError(f"{store.name} is damaged: {error}") from error
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:200]
         raise StoreError(f"{store.name} is not a readable sweep ({reason})") from error

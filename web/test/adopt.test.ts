@@ -78,3 +78,22 @@ test("labels and settings must fit their axis", () => {
   assert.throws(() => checkReplay(sweepOver({ name: "beta", values: [1, 2], labels: ["1"] }, time)), /as long as/);
   assert.throws(() => checkReplay(sweepOver({ name: "beta", values: [1, 2], sets: { "model.beta": [1] } }, time)), /as long as/);
 });
+
+test("a cell with seeds of its own opens its own run", () => {
+  const rows = { name: "beta", values: [1, 2], sets: { "model.beta": [1, 2] } };
+  const columns = { name: "n", values: [5, 6, 7], sets: { "tokens.n": [5, 6, 7] } };
+  const largest = 2 ** 53 - 1;
+  const seeds = [{ path: "tokens.seed", values: pack(Float64Array.of(10, 11, 12, 13, largest, Number.NaN), [2, 3]) }];
+  const sweep = { ...sweepOver(rows, columns), seeds };
+  const tokensOf = (row: number, column: number) => (specOfCell(sweep, row, column) as Spec).tokens as { seed?: number };
+  assert.deepEqual([tokensOf(0, 0), tokensOf(0, 2), tokensOf(1, 0), tokensOf(1, 1)].map(({ seed }) => seed), [10, 12, 13, largest]);
+  assert.match(String(specOfCell(sweep, 1, 2)), /not stored/);
+  const shared = { ...sweep, seeds: [{ path: "tokens.seed", values: pack(Float64Array.of(3, 4), [2, 1]) }] };
+  assert.equal(((specOfCell(shared, 1, 2) as Spec).tokens as { seed?: number }).seed, 4);
+  assert.deepEqual(checkReplay(sweep), sweep);
+  assert.deepEqual(checkReplay(shared), shared);
+  const foreign = { ...sweep, seeds: [{ path: "solve.nothing.there", values: shared.seeds[0]!.values }] };
+  assert.match(String(specOfCell(foreign, 0, 0)), /does not know how to set/);
+  const short = { ...sweep, seeds: [{ path: "tokens.seed", values: pack(Float64Array.of(3, 4), [1, 2]) }] };
+  assert.throws(() => checkReplay(short), /one per cell/);
+});

@@ -1,5 +1,6 @@
 // Specs of the engine (a stored run, a sweep's base) as specs of the page, or a sentence why not.
-import type { SweepAxis, SweepReplay } from "../replay/types.ts";
+import type { PackedArray, SweepAxis, SweepReplay } from "../replay/types.ts";
+import { unpack } from "../replay/unpack.ts";
 import { validate } from "../spec/bounds.ts";
 import type { ModelSpec, NormalisationSpec, SolveSpec, Spec, TokensSpec, WeightsSpec } from "../spec/types.ts";
 
@@ -65,9 +66,20 @@ export function specOfCell(sweep: SweepReplay, row: number, column: number): Spe
       return `The page does not know how to set ${axis.name}, so this cell cannot be watched.`;
     }
   }
+  for (const { path, values } of sweep.seeds ?? []) {
+    const seed = seedAt(values, row, column);
+    if (!Number.isFinite(seed)) return "The seed of this cell is not stored (yet), so the run behind it cannot be watched.";
+    if (!put(base, path, seed)) return `The page does not know how to set ${path}, so this cell cannot be watched.`;
+  }
   const adopted = adoptSpec(base);
   if (typeof adopted === "string") return adopted;
   return { ...adopted, title: `${sweep.title}: ${places.map(([axis, position]) => cellText(axis, position)).join(", ")}` };
+}
+
+/** The seed of a cell; a table of one column holds for all of them. */
+function seedAt(values: PackedArray, row: number, column: number): number {
+  const wide = values.shape[1]!;
+  return unpack(values)[row * wide + Math.min(column, wide - 1)]!;
 }
 
 /** What a position of an axis sets, as paths and values; a sweep that does not say it sets its own name. */

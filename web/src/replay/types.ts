@@ -39,6 +39,12 @@ export interface SweepAxis {
   sets?: Record<string, unknown[]> | null; // for each path of the spec ("model.beta") its value at each position
 }
 
+/** A seed of the first run of every cell; NaN where the cell is not computed yet. */
+export interface OwnSeeds {
+  path: string; // of the spec: "tokens.seed"
+  values: PackedArray; // (rows, columns), or (rows, 1) where the columns share it
+}
+
 /** A statistic over a grid of settings. A cell can be watched: its settings are put into the spec. */
 export interface SweepReplay {
   kind: "sweep";
@@ -47,6 +53,7 @@ export interface SweepReplay {
   rows: SweepAxis;
   columns: SweepAxis;
   statistics: { name: string; values: PackedArray }[]; // each (rows, columns)
+  seeds?: OwnSeeds[] | null; // where every cell has seeds of its own
   spec: unknown | null; // the base spec; null when a cell cannot be watched
   notes?: string[]; // what is averaged, held fixed, missing
 }

@@ -117,6 +117,12 @@ function checkSweep(sweep: SweepReplay): SweepReplay {
       throw new Error(`the statistic ${name} does not have one value per cell`);
     }
   }
+  for (const one of listOf(sweep.seeds, "seeds")) {
+    const [high, wide, ...more] = checkArray(one?.values, "a seed of the sweep");
+    if (typeof one.path !== "string" || high !== rows || (wide !== columns && wide !== 1) || more.length > 0) {
+      throw new Error("the seeds of a sweep must be one per cell, or one per row");
+    }
+  }
   const notes = listOf(sweep.notes, "notes").map(String);
   return { ...sweep, title: String(sweep.title), says: String(sweep.says ?? ""), spec: sweep.spec ?? null, notes };
 }
