@@ -1,5 +1,8 @@
 """Comparisons: to the last bit, within a tolerance, on what is common; never interpolated."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_results import SWEEP, TIMES, made_run, made_sweep, made_trace, made_trajectory
@@ -7,7 +10,8 @@ from made_results import SWEEP, TIMES, made_run, made_sweep, made_trace, made_tr
 from tokenflock import store
 from tokenflock.errors import InputError, StoreError
 from tokenflock.records import comparing
-from tokenflock.records.comparing import compare
+from tokenflock.records.comparing import compare, spec_difference
+from tokenflock.records.facts import Facts
 from tokenflock.records.opening import find_result
 
 
@@ -166,7 +170,13 @@ class TestSweeps:
         )
         second = made_sweep(tmp_path / "second", text.replace("seeds = 3", "seeds = 2"))
         found = compared(sweep, second)
-        assert {"path": "sweep.axes.beta.count", "a": 5, "b": 3} in found.spec
+        assert [row["path"] for row in found.spec] == [
+            "sweep.axes.beta.to",
+            "sweep.axes.beta.count",
+            "sweep.axes.pair.zip.tokens.n",
+            "sweep.axes.pair.zip.tokens.law",
+            "sweep.axes.seed.seeds",
+        ]
         # beta 1, 5, 9 against 1..5; both pairs in another order; two of three seeds.
         energy = arrays(found)["energy"]
         assert (energy.compared, energy.different) == (2 * 2 * 2 * 5, 0)
@@ -175,6 +185,30 @@ class TestSweeps:
             "2 common values of seed compared, of 3 and 2",
         ]
         assert arrays(found)["steps"].different > 0
+
+    def test_what_is_swept_is_no_setting(self, sweep, tmp_path):
+        """The spec beside a sweep is that of its first cell."""
+        text = SWEEP.replace("from = 1.0", "from = 3.0").replace("[8, 16]", "[9, 16]")
+        second = made_sweep(tmp_path / "second", text)
+        assert compared(sweep, second).spec == [
+            {"path": "sweep.axes.beta.from", "a": 1.0, "b": 3.0},
+            {"path": "sweep.axes.pair.zip.tokens.n", "a": [8, 16], "b": [9, 16]},
+        ]
+
+    def test_swept_in_one_and_set_in_the_other(self, sweep):
+        fixed = replace(find_result(sweep), labels=copy.deepcopy(find_result(sweep).labels))
+        del fixed.labels["axes"]["beta"], fixed.labels["sweep"]["axes"]["beta"]
+        rows = spec_difference(find_result(sweep), replace(fixed, facts=Facts({"kind": "sweep"})))
+        assert {"path": "model.beta", "a": None, "b": 1.0} in rows
+        assert {"path": "sweep.axes.beta.from", "a": 1.0, "b": None} in rows
+
+    def test_axes_are_compared_by_their_values(self, sweep, tmp_path):
+        text = SWEEP.replace(
+            "beta = { from = 1.0, to = 5.0, count = 5 }",
+            '"model.beta" = [1.0, 2.0, 3.0, 4.0, 5.0]',
+        )
+        second = made_sweep(tmp_path / "second", text)
+        assert compared(sweep, second).spec == []
 
     def test_other_seeds_are_other_cells(self, sweep, tmp_path):
         second = made_sweep(tmp_path / "second", SWEEP.replace("batch = 4", "batch = 4\nseed = 5"))

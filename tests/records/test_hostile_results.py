@@ -113,6 +113,8 @@ class TestHostile:
             ("beta", [], 5),
             ("pair", ["tokens.n", "tokens.law"], 2),
         ]
+        # Nor is the first cell's value taken for that of all.
+        assert "model.beta" not in facts.settings
 
     def test_coordinates_that_could_burst_are_not_read(self, tmp_path):
         folder = made_sweep(tmp_path / "odd")

@@ -32,6 +32,13 @@ class RecordAxis:
         return max([self.length, *(len(column) for column in self.values.values())])
 
 
+def swept_paths(labels: dict[str, Any]) -> set[str]:
+    """Every setting that a sweep varies, seeds too: its spec holds those of the first cell only."""
+    axes = labels.get("axes")
+    lists = axes.values() if isinstance(axes, dict) else ()
+    return {str(path) for paths in lists if isinstance(paths, list) for path in paths}
+
+
 def swept_axes(store: Path, labels: dict[str, Any]) -> tuple[tuple[RecordAxis, ...], int]:
     """The axes but for seeds, and how many cells the seeds make of each combination."""
     axes = labels.get("axes")

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from .aligning import Alignment, align
+from .axes import swept_paths
 from .boxes import MOST_ITEMS, Box, boxes, chunk_of
 from .opening import Result
 
@@ -96,8 +97,13 @@ def _missing(given: Any, other: Any) -> list[str]:
 
 
 def spec_difference(first: Result, second: Result) -> list[dict[str, Any]]:
-    """Settings that are not the same, by their paths; None where one result has no such setting."""
-    left, right = _settings(first), _settings(second)
+    """Settings that are not the same, by their paths; None where one result has no such setting.
+
+    What a sweep varies is no setting of it. Its axes stand for that, and those with the same values are
+    the same however they were written.
+    """
+    alike = {axis.name for axis in first.facts.axes if axis.values and axis in second.facts.axes}
+    left, right = _settings(first, alike), _settings(second, alike)
     paths = [*left, *(path for path in right if path not in left)]
     return [
         {"path": path, "a": left.get(path), "b": right.get(path)}
@@ -106,11 +112,11 @@ def spec_difference(first: Result, second: Result) -> list[dict[str, Any]]:
     ]
 
 
-def _settings(result: Result) -> dict[str, Any]:
+def _settings(result: Result, alike: set[str]) -> dict[str, Any]:
     """What made a result, flat: its spec, else what its store says of model and method."""
     labels = result.labels
     if result.kind == "sweep":
-        asked = {"sweep": labels.get("sweep"), **_dict(labels.get("spec"))}
+        asked = {"sweep": _sweep_table(labels, alike), **_dict(labels.get("spec"))}
     elif result.kind == "trace":
         asked = {"trace": {k: v for k, v in _dict(labels.get("trace")).items() if k != "seconds"}}
     else:
@@ -119,7 +125,16 @@ def _settings(result: Result) -> dict[str, Any]:
         }
     flat: dict[str, Any] = {}
     _flatten(asked, "", flat)
-    return flat
+    varied = swept_paths(labels) if result.kind == "sweep" else set()
+    return {path: value for path, value in flat.items() if path not in varied}
+
+
+def _sweep_table(labels: dict[str, Any], alike: set[str]) -> dict[str, Any]:
+    """The [sweep] table without the axes that the other sweep has too; one is named by its last key."""
+    table = _dict(labels.get("sweep"))
+    axes = _dict(table.get("axes"))
+    others = {key: axis for key, axis in axes.items() if key.rpartition(".")[2] not in alike}
+    return {**table, "axes": others}
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
-from .axes import RecordAxis, swept_axes
+from .axes import RecordAxis, swept_axes, swept_paths
 from .finding import (
     METADATA,
     SEGMENTS,
@@ -124,9 +124,7 @@ def _sweep_facts(
     axes, repeats = swept_axes(store, labels)
     cells = math.prod(len(axis) for axis in axes) * repeats
     done, failed = _progress(folder, cells, summary)
-    varied = {path for axis in axes for path in axis.values}
-    # A setting of the first cell only is not one of the sweep.
-    varied |= set(_seeded(labels))
+    varied = swept_paths(labels)
     settings = {path: value for path, value in settings_of(spec).items() if path not in varied}
     columns = {
         "kind": "sweep",
@@ -144,13 +142,6 @@ def _sweep_facts(
         "failed": failed,
     }
     return Facts(columns, settings, axes, repeats)
-
-
-def _seeded(labels: dict[str, Any]) -> list[str]:
-    """The paths that the seed axes set."""
-    axes, names = _table(labels, "axes"), labels.get("seed_axes")
-    chosen = names if isinstance(names, list) else []
-    return [str(path) for name in chosen for path in _list(axes.get(str(name)))]
 
 
 def _progress(folder: Path, cells: int, summary: dict[str, Any]) -> tuple[int | None, int | None]:

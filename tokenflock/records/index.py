@@ -21,7 +21,7 @@ from .facts import Facts
 CACHE_VARIABLE = "TOKENFLOCK_CACHE"
 FILE = "records.sqlite"
 # Raise it when facts are read differently: older files are then made anew.
-VERSION = 1
+VERSION = 2
 PATIENCE_SECONDS = 2.0
 
 Stamped = tuple[str, Facts | None]
