@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from tokenflock.cli import app
+from tokenflock.cli import app, records
 from tokenflock.lab.files import parse
 
 sys.path.append(str(Path(__file__).parent.parent / "records"))
@@ -156,10 +156,29 @@ class TestShow:
     def test_the_numbers_of_a_cell(self, place):
         asked = ("show", place / "phase", "--cell", "beta=4,pair=1,seed=2", "--values")
         text = run(*asked).stdout
-        assert "steps = 6" in text
+        assert "steps = 6\n" in text
+        assert "outcome = 0 (finished)\n" in text
         assert text.splitlines()[-1].split() == ["4", "5624"]
         arrays = json.loads(run(*asked, "--json").stdout)["arrays"]
         assert arrays["energy"] == {"dims": ["time"], "values": [5620 + t for t in range(5)]}
+
+    def test_what_a_number_stands_for(self, place):
+        unfinished = ("show", place / "phase", "--cell", "beta=5,pair=1,seed=2", "--values")
+        assert "outcome = -2 (missing)\n" in run(*unfinished).stdout
+
+    @pytest.mark.parametrize(
+        "about",
+        [
+            {},
+            {"flag_values": [1], "flag_meanings": "stopped"},
+            {"flag_values": 0, "flag_meanings": "finished"},
+            {"flag_values": [0], "flag_meanings": 3},
+            {"flag_values": [5, 0], "flag_meanings": "one"},
+            {"flag_values": [[0]], "flag_meanings": "nested"},
+        ],
+    )
+    def test_numbers_that_stand_for_no_word(self, about):
+        assert records.meaning(0, about) == ""
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

@@ -42,6 +42,7 @@ beta = { from = 1.0, to = 5.0, count = 5 }
 pair = { zip = { "tokens.n" = [8, 16], "tokens.law" = ["uniform", "hemisphere"] } }
 seed = { seeds = 3 }
 """
+FLAGS = {"flag_values": [-2, -1, 0, 1], "flag_meanings": "missing error finished step-limit"}
 TIMES = np.linspace(0.0, 4.0, 5)
 
 
@@ -122,7 +123,7 @@ def made_layout():
         (
             Variable("energy", ("time",), (5,), "float64", np.nan, {"units": "1"}),
             Variable("steps", (), (), "int64", -1),
-            Variable("outcome", (), (), "int8", -2),
+            Variable("outcome", (), (), "int8", -2, FLAGS),
         ),
         {"time": TIMES},
     )

@@ -100,7 +100,9 @@ def _print_values(found: Any) -> None:
     for name in sorted(map(str, found.data_vars)):
         array = found[name]
         if not array.dims:
-            screen.print(f"{name} = {number(array.values.item())}")
+            value = array.values.item()
+            word = meaning(value, array.attrs)
+            screen.print(f"{printable(name)} = {number(value)}{f' ({word})' if word else ''}")
         elif name not in series:
             screen.print(f"{name}: {_shape(array.dims, array.shape)} (see --json)")
     if series:
@@ -111,6 +113,16 @@ def _print_values(found: Any) -> None:
         for row in rows:
             table.add_row(*(number(found[name].values[row].item()) for name in ("time", *series)))
         screen.print(table)
+
+
+def meaning(value: Any, about: dict[str, Any]) -> str:
+    """The word that a number stands for, as CF's flag_values and flag_meanings have it; else nothing."""
+    values, words = about.get("flag_values"), about.get("flag_meanings")
+    if not isinstance(values, list) or not isinstance(words, str):
+        return ""
+    # A stranger's lists need not be equally long.
+    pairs = zip(values, words.split(), strict=False)
+    return next((printable(word) for flag, word in pairs if flag == value), "")
 
 
 def _shape(dims: Any, shape: Any) -> str:
