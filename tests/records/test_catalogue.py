@@ -54,6 +54,13 @@ def columns(found, *wanted):
     }
 
 
+def indexed(path):
+    """The folders in the index itself, whatever their entries hold."""
+    with sqlite3.connect(path) as database:
+        rows = database.execute("SELECT path FROM results ORDER BY path").fetchall()
+    return [Path(os.fsdecode(row[0])) for row in rows]
+
+
 class TestFacts:
     def test_kinds_and_outcomes(self, made):
         assert columns(list_records([made]), "kind", "outcome", "title", "model") == {
@@ -207,9 +214,24 @@ class TestIndex:
         list_records([tmp_path])
         shutil.rmtree(tmp_path / "ab")
         list_records([tmp_path])
-        with sqlite3.connect(own_index) as database:
-            rows = database.execute("SELECT path FROM results").fetchall()
-        assert rows == [(os.fsencode(tmp_path / "a"),)]
+        assert indexed(own_index) == [tmp_path / "a"]
+
+    @pytest.mark.parametrize("case", ["too many folders", "unreadable"])
+    def test_vanished_folders_are_forgotten_in_any_case(
+        self, tmp_path, own_index, monkeypatch, case
+    ):
+        for name in ("a", "b", "c"):
+            made_label(tmp_path / name)
+        list_records([tmp_path])
+        shutil.rmtree(tmp_path / "a")
+        if case == "unreadable":
+            with sqlite3.connect(own_index) as database:
+                database.execute("UPDATE results SET facts = '{'")
+        else:
+            # The folder itself and b; c is there, though it is not looked at.
+            monkeypatch.setattr(catalogue, "MOST_FOLDERS", 2)
+        list_records([tmp_path])
+        assert indexed(own_index) == [tmp_path / "b", tmp_path / "c"]
 
     def test_neighbours_with_longer_names_are_others(self, tmp_path):
         made_label(tmp_path / "a" / "x")

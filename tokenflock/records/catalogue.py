@@ -122,7 +122,8 @@ def _collect(roots: list[Path], rebuild: bool) -> Catalogue:
             for path, mark in stamps.items()
             if path not in known or known[path][0] != mark
         }
-        gone = [path for path in known if path not in stamps] if complete else []
+        unseen = (path for path in known if path not in stamps)
+        gone = [path for path in unseen if complete or not os.path.isdir(path)]
         index.update(fresh, gone)
         notes = list(index.notes)
     finally:

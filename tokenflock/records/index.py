@@ -25,6 +25,8 @@ VERSION = 2
 PATIENCE_SECONDS = 2.0
 
 Stamped = tuple[str, Facts | None]
+# An entry that cannot be understood; no folder has this stamp, so it is read again.
+UNREADABLE: Stamped = ("unreadable", None)
 
 
 def index_path() -> Path:
@@ -57,8 +59,7 @@ class Index:
                 (os.fsencode(root), start, end),
             )
             for path, stamp, text in rows:
-                with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-                    known[Path(os.fsdecode(path))] = (stamp, _from_text(text))
+                known[Path(os.fsdecode(path))] = _entry(stamp, text)
         return known
 
     def update(self, fresh: dict[Path, Stamped], gone: list[Path]) -> None:
@@ -139,6 +140,13 @@ def _bounds(root: Path) -> tuple[bytes, bytes]:
     """Everything below a folder lies between FOLDER/ and FOLDER0, since '0' follows '/'."""
     name = os.fsencode(root).rstrip(b"/")
     return name + b"/", name + b"0"
+
+
+def _entry(stamp: str, text: str) -> Stamped:
+    try:
+        return stamp, _from_text(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return UNREADABLE
 
 
 def _to_text(facts: Facts | None) -> str:
