@@ -209,6 +209,24 @@ class TestPlaces:
             export(find_result(sweep_folder), "npz", here / "new" / "x.npz")
         assert [*here.iterdir()] == []
 
+    @pytest.mark.parametrize("already", [[], ["phase-beta-pair-seed.csv"]])
+    def test_a_failure_between_two_files(self, sweep_folder, here, monkeypatch, already):
+        """Files that were moved go again; what one of them replaced cannot come back, so it stays."""
+        for name in already:
+            (here / name).write_text("old")
+        move = exporting.os.replace
+
+        def move_one(source, place):
+            if place.name.endswith("-time.csv"):
+                raise OSError(28, "No space left on device")
+            move(source, place)
+
+        monkeypatch.setattr(exporting.os, "replace", move_one)
+        with pytest.raises(StoreError, match="No space left"):
+            export(find_result(sweep_folder), "csv", overwrite=True)
+        assert [item.name for item in here.iterdir()] == already
+        assert all("steps" in (here / name).read_text() for name in already)
+
     def test_a_damaged_chunk_leaves_nothing(self, tmp_path, here):
         folder = made_sweep(here / "sweeps" / "s")
         chunk = sorted((folder / "sweep.zarr" / "energy").glob("c*"))[-1]

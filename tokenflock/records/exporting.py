@@ -140,7 +140,7 @@ def _check_places(places: list[Path], overwrite: bool) -> None:
 
 
 def _write_all(jobs: dict[Path, Callable[[Path], None]], overwrite: bool) -> None:
-    """All files or none: each is complete under a hidden name before the first gets its own."""
+    """Each file is complete under a hidden name before the first gets its own."""
     folder = next(iter(jobs)).parent
     made = missing_parents(next(iter(jobs)))
     try:
@@ -151,10 +151,25 @@ def _write_all(jobs: dict[Path, Callable[[Path], None]], overwrite: bool) -> Non
                     write(Path(scratch) / str(number))
                 # Another process may have written there in the meantime.
                 _check_places([*jobs], overwrite)
-                for number, place in enumerate(jobs):
-                    os.replace(Path(scratch) / str(number), place)
+                _move_all({place: Path(scratch) / str(n) for n, place in enumerate(jobs)})
     except BaseException:
         for parent in made:
             with contextlib.suppress(OSError):
                 parent.rmdir()
+        raise
+
+
+def _move_all(complete: dict[Path, Path]) -> None:
+    """All files to their places, or none; but one that replaced another stays, since that is gone."""
+    new: list[Path] = []
+    try:
+        for place, source in complete.items():
+            is_new = not os.path.lexists(place)
+            os.replace(source, place)
+            if is_new:
+                new.append(place)
+    except BaseException:
+        for place in new:
+            with contextlib.suppress(OSError):
+                place.unlink()
         raise
