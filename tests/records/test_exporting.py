@@ -111,7 +111,16 @@ class TestTables:
         np.testing.assert_array_equal(again, stored)
         assert pd.read_csv("odd-scalars.csv")["steps"].tolist() == [12]
 
-    @pytest.mark.parametrize("most", [tables.MOST_ENTRIES, 40, 6, 1])
+    # Everything at once, then five rows of eight columns, two, and one.
+    @pytest.mark.parametrize(
+        "most",
+        [
+            tables.MOST_ENTRIES,
+            40,
+            pytest.param(16, marks=pytest.mark.slow),
+            pytest.param(1, marks=pytest.mark.slow),
+        ],
+    )
     @pytest.mark.parametrize("to", ["csv", "parquet"])
     def test_a_sweep_in_pieces_of_any_size(self, sweep_folder, to, most, monkeypatch):
         monkeypatch.setattr(tables.Group.pieces, "__defaults__", (most,))
