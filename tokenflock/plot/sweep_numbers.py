@@ -1,4 +1,4 @@
-"""The numbers behind the picture of a sweep: seeds averaged, ends of runs, places of axes."""
+"""The numbers behind the picture of a sweep: seeds averaged, runs carried to their ends."""
 
 from __future__ import annotations
 
@@ -17,38 +17,6 @@ FINISHED, STOPPED, MISSING = 0, 1, -2
 TIME, OWN_TIMES = "time", "save"
 # Numbers that are loaded at once, in bytes: a sweep may be larger than the memory.
 SLAB = 64 * 2**20
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Where the positions of an axis lie in a picture.
-
-    places -- one number per position, growing with `order`;
-    names -- the words at these places, if they are no numbers.
-    """
-
-    label: str
-    places: np.ndarray
-    order: np.ndarray
-    names: tuple[str, ...] | None = None
-    log: bool = False
-
-    def name_of(self, position: int) -> str:
-        """The value at a position, in words."""
-        return self.names[position] if self.names else f"{self.places[position]:.4g}"
-
-    @property
-    def edges(self) -> np.ndarray:
-        """Boundaries of the cells around the places, in the order of the places."""
-        places = self.places[self.order]
-        inner = np.log(places) if self.log else places
-        if len(inner) == 1:
-            middles = np.array([inner[0] - 0.5, inner[0] + 0.5])
-        else:
-            between = (inner[1:] + inner[:-1]) / 2
-            ends = 2 * inner[[0, -1]] - between[[0, -1]]
-            middles = np.concatenate([ends[:1], between, ends[1:]])
-        return np.exp(middles) if self.log else middles
 
 
 @dataclass(frozen=True)
@@ -148,6 +116,12 @@ def measured(dataset: Any, name: str, axes: list[str], keep_time: bool) -> Numbe
     return Numbers(**joined, runs=slabs[0].runs, held=any(slab.held for slab in slabs))
 
 
+def each_run(dataset: Any, name: str) -> np.ndarray:
+    """The last value of every run of a sweep over seeds alone; NaN for those that have none."""
+    seeds = [str(dim) for dim in dataset[name].dims if dim in seed_axes(dataset)]
+    return np.ravel(measured(dataset.assign_attrs(seed_axes=[]), name, seeds, False).mean)
+
+
 def _of_slab(dataset: Any, name: str, axes: list[str], keep_time: bool) -> Numbers:
     array = dataset[name]
     seeds = [dim for dim in array.dims if dim in seed_axes(dataset)]
@@ -195,90 +169,12 @@ def _average(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error over the last axis but one, of what is finite."""
     known = np.isfinite(values)
     count = known.sum(axis=-2)
-    mean = np.where(known, values, 0.0).sum(axis=-2) / np.maximum(count, 1)
-    squares = (np.where(known, values - mean[..., None, :], 0.0) ** 2).sum(axis=-2)
-    error = np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1))
+    # In units of a power of two that keeps the squares of huge numbers finite, and changes no digit.
+    largest = float(np.abs(values, where=known, out=np.zeros(values.shape)).max(initial=0.0))
+    unit = 2.0 ** max(0, math.frexp(largest)[1] - 400)
+    scaled = np.where(known, values, 0.0) / unit
+    mean = scaled.sum(axis=-2) / np.maximum(count, 1)
+    squares = (np.where(known, scaled - mean[..., None, :], 0.0) ** 2).sum(axis=-2)
+    error = np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)) * unit
+    mean = mean * unit
     return np.where(count > 0, mean, np.nan), np.where(count > 1, error, np.nan)
-
-
-def scale_of(dataset: Any, axis: str) -> Scale | None:
-    """Places of an axis, or None if its cells are points of a space of several settings (random search).
-
-    Zipped settings lie along the first of them that grows or falls throughout.
-    """
-    beside = beside_of(dataset, axis)
-    if not beside:
-        given = dataset[axis].values if axis in dataset.coords else np.arange(dataset.sizes[axis])
-        return _scale(words(axis), np.asarray(given))
-    for name, values in beside.items():
-        if (
-            values.dtype.kind in "fiu"
-            and abs(int(np.sign(np.diff(values)).sum())) == len(values) - 1
-        ):
-            others = [words(other) for other in beside if other != name]
-            note = f" (with {', '.join(others)})" if others else ""
-            return _scale(words(name) + note, values)
-    if any(values.dtype.kind in "fiu" for values in beside.values()):
-        return None
-    joined = [", ".join(map(str, row)) for row in zip(*beside.values(), strict=True)]
-    return _scale(words(axis), np.asarray(joined))
-
-
-def beside_of(dataset: Any, axis: str) -> dict[str, np.ndarray]:
-    """Coordinates of zipped and random settings along an axis."""
-    return {
-        str(name): np.asarray(coordinate.values)
-        for name, coordinate in dataset.coords.items()
-        if coordinate.dims == (axis,) and name != axis
-    }
-
-
-def time_scale(dataset: Any) -> Scale:
-    """Places of the saved times; those of a log scale begin behind t = 0."""
-    times = np.asarray(dataset["time"].values, float)
-    if len(times) > 3 and times[0] == 0 and is_log(times[1:]):
-        return Scale("time t", times, np.arange(1, len(times)), log=True)
-    return _scale("time t", times)
-
-
-def _scale(label: str, values: np.ndarray) -> Scale:
-    if values.dtype.kind not in "fiu":
-        names = tuple(str(value) for value in values)
-        places = np.arange(len(names), dtype=float)
-        return Scale(label, places, np.arange(len(names)), names)
-    places = values.astype(float)
-    return Scale(label, places, np.argsort(places, kind="stable"), log=is_log(np.sort(places)))
-
-
-def is_log(places: np.ndarray) -> bool:
-    """Whether growing numbers lie evenly on a log scale rather than on a plain one."""
-    if len(places) < 3 or places[0] <= 0 or places[-1] < 4 * places[0]:
-        return False
-
-    def unevenness(gaps: np.ndarray) -> float:
-        return float(gaps.std() / max(gaps.mean(), 1e-300))
-
-    ratios = unevenness(np.diff(np.log(places)))
-    return ratios < 0.3 and ratios < unevenness(np.diff(places))
-
-
-def words(name: str) -> str:
-    """A name as a label: 'model.noise.temperature' is the temperature of a picture."""
-    return name.rsplit(".", 1)[-1].replace("_", " ")
-
-
-def influence(setting: np.ndarray, values: np.ndarray) -> float:
-    """Share of the values' variance that lies between groups of like settings.
-
-    Less what as many groups explain by chance (the adjusted R^2 of one-way analysis of variance).
-    """
-    known = np.isfinite(values)
-    count = int(known.sum())
-    if setting.dtype.kind not in "fiu" or count < 3 or not np.var(values[known]):
-        return 0.0
-    ranks = np.searchsorted(np.unique(setting), setting)[known]
-    groups = ranks * min(8, len(np.unique(ranks)), count // 2) // (ranks.max() + 1)
-    kept, names = values[known], np.unique(groups)
-    within = sum(float(np.var(kept[groups == name])) * np.sum(groups == name) for name in names)
-    left = within / (count * float(np.var(kept))) * (count - 1) / max(count - len(names), 1)
-    return 1.0 - left

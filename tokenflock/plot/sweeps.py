@@ -12,20 +12,34 @@ from .sweep_numbers import (
     OWN_TIMES,
     TIME,
     Numbers,
-    Scale,
-    beside_of,
     chosen_statistic,
     clock_of,
-    influence,
+    each_run,
     measured,
-    scale_of,
     setting_axes,
-    time_scale,
-    words,
 )
+from .sweep_panels import (
+    CROSS,
+    GREY,
+    HATCH,
+    MISSING_COLOUR,
+    MOST_LINES,
+    Cloud,
+    Room,
+    cloud_of,
+    heatmap,
+    histogram,
+    line,
+    lines,
+    points,
+)
+from .sweep_scales import at_position, beside_of, scale_of, time_scale
+from .sweep_text import cut, legible, words, wrapped
 
-MOST_PANELS, MOST_LINES, MOST_TICKS = 6, len(PALETTE), 8
-MISSING_COLOUR = "#E6E6E6"
+MOST_PANELS = 6
+# Letters of a title and of a legend per inch, and inches of a line.
+LETTERS, LEGEND_LETTERS, LINE = 14, 15, 0.17
+TITLE_LINES, NOTE_LINES = 2, 4
 
 
 @dataclass(frozen=True)
@@ -91,28 +105,37 @@ def _drawn(plt: Any, dataset: Any, view: View) -> Any:
         chosen.isel({view.panels: position}) if view.panels else chosen for position in view.shown
     ]
     numbers = [measured(part, view.name, view.across, view.keep_time) for part in parts]
+    cloud = _cloud(dataset, view, numbers)
     rows = -(-len(parts) // 3)
     columns = -(-len(parts) // rows)
-    size = (5.4, 3.9) if len(parts) == 1 else (2.6 * columns + 0.9, 2.4 * rows + 1.1)
+    wide, high = (5.4, 3.9) if len(parts) == 1 else (2.6 * columns + 0.9, 2.4 * rows + 1.1)
+    room = Room(0.75 * (wide - 1.2) / columns, 0.7 * (high - 0.8) / rows)
+    title = _title(dataset, view, numbers, cloud, round(wide * LETTERS))
     figure, grid = plt.subplots(
-        rows, columns, figsize=size, squeeze=False, layout="constrained", sharex=True, sharey=True
-    )
-    panels = list(grid.flat)
+        rows, columns, figsize=(wide, high + LINE * title.count("\n")), squeeze=False,
+        layout="constrained", sharex=True, sharey=True,
+    )  # fmt: skip
+    panels = list(grid.flat)[: len(parts)]
+    limits = _limits(numbers)
     mapped = [
-        _fill(axes, dataset, view, found, _limits(numbers))
-        for axes, found in zip(panels, numbers, strict=False)
+        _fill(axes, part, view, found, limits, room, cloud)
+        for axes, part, found in zip(panels, parts, numbers, strict=True)
     ]
-    for axes in panels[len(parts) :]:
+    for axes in list(grid.flat)[len(parts) :]:
         axes.set_visible(False)
-    if mapped[-1] is not None:
-        figure.colorbar(mapped[-1], ax=grid, label=_label(dataset, view.name), shrink=0.9)
+    coloured = [picture for picture in mapped if picture is not None]
+    if coloured:
+        figure.colorbar(coloured[-1], ax=grid, label=_label(dataset, view.name), shrink=0.9)
     _name_panels(dataset, view, grid, len(parts))
-    hatched = panels[0].patch.get_hatch() is not None
-    handles = [*_line_handles(panels[0]), *_marks(numbers, hatched)]
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7)
-    figure.suptitle(_title(dataset, view, numbers), fontsize=9, color=INK)
+    _explain(figure, panels)
+    figure.suptitle(title, fontsize=9, color=INK)
     return figure
+
+
+def _cloud(dataset: Any, view: View, numbers: list[Numbers]) -> Cloud | None:
+    if not view.across or scale_of(dataset, view.across[0]) is not None:
+        return None
+    return cloud_of(dataset, view.across[0], numbers)
 
 
 def _limits(numbers: list[Numbers]) -> tuple[float, float]:
@@ -122,179 +145,53 @@ def _limits(numbers: list[Numbers]) -> tuple[float, float]:
 
 
 def _fill(
-    axes: Any, dataset: Any, view: View, numbers: Numbers, limits: tuple[float, float]
+    axes: Any,
+    dataset: Any,
+    view: View,
+    numbers: Numbers,
+    limits: tuple[float, float],
+    room: Room,
+    cloud: Cloud | None,
 ) -> Any:
     """Draw one panel; returns what a colour bar explains, or None."""
-    scales = [scale_of(dataset, axis) for axis in view.across]
-    if None in scales:
-        return _points(axes, dataset, view, numbers, limits)
-    places = [scale for scale in scales if scale is not None]
+    label = _label(dataset, view.name)
+    if cloud is not None:
+        beside = beside_of(dataset, view.across[0])
+        picture = points(axes, beside, cloud, numbers, limits, room)
+        if len(cloud.across) == 1:
+            axes.set_ylabel(label)
+        crossed = len(cloud.across) == 2 and numbers.failed.any()
+        return picture if crossed else _or_say_why(axes, numbers, picture)
+    places = [scale for axis in view.across if (scale := scale_of(dataset, axis)) is not None]
     if view.keep_time:
         places.append(time_scale(dataset))
     few = [k for k, scale in enumerate(places) if scale.names and len(scale.names) <= MOST_LINES]
     if len(places) == 2 and few != [0] and few != [1]:
-        return _heatmap(axes, places[0], places[1], numbers, view.keep_time, limits)
+        return heatmap(axes, places[0], places[1], numbers, view.keep_time, limits, room)
     if len(places) == 0:
-        _histogram(axes, dataset, view)
-    elif len(places) == 1:
-        _line(axes, places[0], numbers, 0, None, view.keep_time)
-        axes.set_ylabel(_label(dataset, view.name))
+        histogram(axes, each_run(dataset, view.name), label)
+        return _or_say_why(axes, numbers, None)
+    if len(places) == 1:
+        line(axes, places[0], numbers, 0, None, view.keep_time, room)
     else:
-        _lines(axes, places, few[0], numbers, view.keep_time)
-        axes.set_ylabel(_label(dataset, view.name))
-    return None
+        lines(axes, places, few[0], numbers, view.keep_time, room)
+    axes.set_ylabel(label)
+    return _or_say_why(axes, numbers, None)
 
 
-def _heatmap(
-    axes: Any, down: Scale, along: Scale, numbers: Numbers, over_time: bool, limits: Any
-) -> Any:
-    """The first axis upwards, the second (or time) to the right."""
-    at = np.ix_(down.order, along.order)
-    shape = numbers.mean.shape
-    failed, missing = (
-        np.broadcast_to(count[:, None] if over_time else count, shape)
-        for count in (numbers.failed, numbers.missing)
-    )
-    mean = numbers.mean[at]
-    # Where there is no number the hatched background shows, or the grey of what is not computed yet.
-    axes.patch.set(facecolor="white", hatch="/////", edgecolor=INK, linewidth=0.0)
-    untouched = np.where(~np.isfinite(mean) & (missing > 0)[at] & (failed == 0)[at], 0.0, np.nan)
-    mesh = (along.edges, down.edges)
-    if np.isfinite(untouched).any():
-        from matplotlib.colors import ListedColormap
-
-        axes.pcolormesh(*mesh, untouched, cmap=ListedColormap([MISSING_COLOUR]), rasterized=True)
-    picture = axes.pcolormesh(
-        *mesh, mean, cmap="cividis", vmin=limits[0], vmax=limits[1], rasterized=True
-    )
-    _mark_partly_failed(axes, down, along, numbers, over_time)
-    _use(axes, "x", along)
-    _use(axes, "y", down)
-    axes.set(xlabel=along.label, ylabel=down.label)
+def _or_say_why(axes: Any, numbers: Numbers, picture: Any) -> Any:
+    """An empty panel says that it is empty, and why."""
+    if not np.isfinite(numbers.mean).any():
+        why = HATCH if numbers.failed.any() else GREY
+        axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", color=INK)
     return picture
-
-
-def _mark_partly_failed(
-    axes: Any, down: Scale, along: Scale, numbers: Numbers, over_time: bool
-) -> None:
-    partly = (numbers.failed > 0) & (numbers.failed + numbers.missing < numbers.runs)
-    if not partly.any():
-        return
-    if over_time:
-        y = down.places[partly]
-        x = np.full(len(y), along.places[along.order[-1]])
-    else:
-        rows, columns = np.nonzero(partly)
-        x, y = along.places[columns], down.places[rows]
-    axes.plot(x, y, "x", color=PALETTE[1], ms=4, mew=1.2, clip_on=False)
-
-
-def _lines(
-    axes: Any, places: list[Scale], coloured: int, numbers: Numbers, over_time: bool
-) -> None:
-    """One line for every word of one axis, over the other axis or time."""
-    for k, name in enumerate(places[coloured].names or ()):
-        taken = {
-            field: np.take(
-                getattr(numbers, field), k, axis=min(coloured, getattr(numbers, field).ndim - 1)
-            )
-            for field in ("mean", "error", "failed", "missing")
-        }
-        one = Numbers(**taken, runs=numbers.runs, held=numbers.held)
-        _line(axes, places[1 - coloured], one, k, name, over_time)
-
-
-def _line(
-    axes: Any, scale: Scale, numbers: Numbers, colour: int, label: str | None, over_time: bool
-) -> None:
-    order, tint = scale.order, PALETTE[colour % len(PALETTE)]
-    x, mean, error = scale.places[order], numbers.mean[order], numbers.error[order]
-    style = "-" if over_time else "o-"
-    if scale.names:
-        axes.errorbar(x, mean, yerr=np.nan_to_num(error), fmt="o", color=tint, ms=4, label=label)
-    else:
-        axes.plot(x, mean, style, color=tint, lw=1.3, ms=2.5, label=label)
-        axes.fill_between(x, mean - error, mean + error, color=tint, alpha=0.2, lw=0)
-    if not over_time:
-        _mark_without_number(axes, x, numbers.failed[order], PALETTE[1])
-    _use(axes, "x", scale)
-    axes.set_xlabel(scale.label)
-
-
-def _mark_without_number(axes: Any, x: np.ndarray, failed: np.ndarray, colour: str) -> None:
-    """A cross on the axis below every place where runs failed."""
-    at = x[failed > 0]
-    axes.plot(
-        at, np.zeros(len(at)), "x", color=colour, ms=5, clip_on=False,
-        transform=axes.get_xaxis_transform(),
-    )  # fmt: skip
-
-
-def _points(axes: Any, dataset: Any, view: View, numbers: Numbers, limits: Any) -> Any:
-    """Cells of a random search over the settings that explain most of the statistic."""
-    beside = {
-        name: values
-        for name, values in beside_of(dataset, view.across[0]).items()
-        if values.dtype.kind in "fiu"
-    }
-    ranked = sorted(beside, key=lambda name: -influence(beside[name], numbers.mean))
-    known = np.isfinite(numbers.mean)
-    if len(ranked) == 1:
-        x, y = beside[ranked[0]], numbers.mean
-        axes.errorbar(
-            x, y, yerr=np.nan_to_num(numbers.error), fmt="o", color=PALETTE[0], ms=3, lw=0.8
-        )
-        _mark_without_number(axes, x, numbers.failed, PALETTE[1])
-        axes.set(xlabel=words(ranked[0]), ylabel=_label(dataset, view.name))
-        _use_drawn(axes, "x", x)
-        return None
-    x, y = beside[ranked[0]], beside[ranked[1]]
-    picture = axes.scatter(
-        x[known], y[known], c=numbers.mean[known], cmap="cividis", vmin=limits[0], vmax=limits[1],
-        s=26, edgecolors="white", linewidths=0.4,
-    )  # fmt: skip
-    failed = numbers.failed > 0
-    axes.plot(x[failed], y[failed], "x", color=PALETTE[1], ms=5, mew=1.2)
-    axes.set(xlabel=words(ranked[0]), ylabel=words(ranked[1]))
-    _use_drawn(axes, "x", x)
-    _use_drawn(axes, "y", y)
-    return picture
-
-
-def _histogram(axes: Any, dataset: Any, view: View) -> None:
-    """Of a sweep over seeds alone."""
-    values = np.asarray(dataset.isel(view.fixed)[view.name].values, float).ravel()
-    axes.hist(values[np.isfinite(values)], bins="auto", color=PALETTE[0], edgecolor="white")
-    axes.set(xlabel=_label(dataset, view.name), ylabel="runs")
-
-
-def _use(axes: Any, side: str, scale: Scale) -> None:
-    set_ticks = getattr(axes, f"set_{side}ticks")
-    if scale.names:
-        set_ticks(scale.places, scale.names)
-    elif scale.log:
-        axes.set(**{f"{side}scale": "log"})
-        if len(scale.places) <= MOST_TICKS:
-            set_ticks(scale.places, [f"{place:g}" for place in scale.places])
-            set_ticks([], minor=True)
-
-
-def _use_drawn(axes: Any, side: str, values: np.ndarray) -> None:
-    """Settings drawn at random: over decades on a log scale, from a few choices with a tick for each."""
-    low, high = float(values.min()), float(values.max())
-    if low > 0 and high > 10 * low and np.median(values) < (low + high) / 4:
-        axes.set(**{f"{side}scale": "log"})
-    elif len(chosen := np.unique(values)) <= MOST_TICKS:
-        getattr(axes, f"set_{side}ticks")(chosen)
 
 
 def _name_panels(dataset: Any, view: View, grid: Any, count: int) -> None:
     if view.panels is None:
         return
-    scale = scale_of(dataset, view.panels)
     for axes, position in zip(grid.flat, view.shown, strict=False):
-        value = scale.name_of(position) if scale else str(position)
-        axes.set_title(f"{words(view.panels)} = {value}", fontsize=8)
+        axes.set_title(cut(at_position(dataset, view.panels, position), 38), fontsize=8)
     for row in range(grid.shape[0]):
         for column in range(grid.shape[1]):
             axes = grid[row, column]
@@ -304,49 +201,55 @@ def _name_panels(dataset: Any, view: View, grid: Any, count: int) -> None:
             axes.set_ylabel(axes.get_ylabel() if column == 0 else "")
 
 
-def _line_handles(axes: Any) -> list[Any]:
-    return axes.get_legend_handles_labels()[0]
-
-
-def _marks(numbers: list[Numbers], hatched: bool) -> list[Any]:
-    """What the marks of failed and missing runs mean, with their numbers."""
+def _explain(figure: Any, panels: list[Any]) -> None:
+    """A legend of the lines and of the marks that are in the picture."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    total = sum(one.failed.size * one.runs for one in numbers)
-    failed = sum(int(one.failed.sum()) for one in numbers)
-    missing = sum(int(one.missing.sum()) for one in numbers)
-    handles: list[Any] = []
-    without = [(one.failed > 0) & (one.failed + one.missing == one.runs) for one in numbers]
-    if hatched and any(np.any(cells) for cells in without):
-        handles.append(
-            Patch(facecolor="white", edgecolor=INK, hatch="/////", lw=0, label="no run succeeded")
-        )
-    if failed:
-        label = f"runs failed ({failed:,} of {total:,})"
-        handles.append(Line2D([], [], ls="", marker="x", color=PALETTE[1], label=label))
-    if missing:
-        label = f"not computed ({missing:,} of {total:,} runs)"
-        handles.append(Patch(facecolor=MISSING_COLOUR, edgecolor=FAINT, label=label))
-    return handles
+    handles = list(panels[0].get_legend_handles_labels()[0])
+    there = {part.get_gid() for axes in panels for part in (axes.patch, *axes.get_children())}
+    marks = {
+        HATCH: Patch(facecolor="white", edgecolor=INK, hatch="/////", lw=0, label=HATCH),
+        CROSS: Line2D([], [], ls="", marker="x", color=PALETTE[1], label=CROSS),
+        GREY: Patch(facecolor=MISSING_COLOUR, edgecolor=FAINT, label=GREY),
+    }
+    handles += [mark for name, mark in marks.items() if name in there]
+    if not handles:
+        return
+    longest = max(len(handle.get_label()) for handle in handles) + 6
+    columns = max(1, min(4, int(figure.get_figwidth() * LEGEND_LETTERS / longest)))
+    rows = -(-len(handles) // columns)
+    figure.set_figheight(figure.get_figheight() + LINE * rows)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=7)
 
 
 def _label(dataset: Any, name: str) -> str:
     """The name of a statistic with its unit and, for clusters, the angle that defines them."""
     details = dataset[name].attrs
     units, angle = details.get("units"), details.get("angle")
-    unit = f" [{units}]" if units and units not in ("1", "dimensionless") else ""
+    unit = f" [{legible(units, 16)}]" if units and units not in ("1", "dimensionless") else ""
     return words(name) + unit + (f" (angle {angle:g})" if isinstance(angle, int | float) else "")
 
 
-def _title(dataset: Any, view: View, numbers: list[Numbers]) -> str:
+def _title(
+    dataset: Any, view: View, numbers: list[Numbers], cloud: Cloud | None, width: int
+) -> str:
+    """The sweep's own title, and what one must know to read the picture."""
+    title = legible(dataset.attrs.get("title") or "sweep")
+    notes = ", ".join([*_what(dataset, view, numbers, cloud), *_counts(numbers)])
+    if len(title) + len(notes) + 2 <= width:
+        return f"{title}: {notes}" if notes else title
+    lines = [wrapped(title, width, TITLE_LINES), wrapped(notes, width, NOTE_LINES)]
+    return "\n".join(part for part in lines if part)
+
+
+def _what(dataset: Any, view: View, numbers: list[Numbers], cloud: Cloud | None) -> list[str]:
+    """What is averaged, held fixed, and left out."""
     said = []
     if numbers[0].runs > 1:
         averaged = view.across or view.keep_time
         said.append(f"{'mean of ' if averaged else ''}{numbers[0].runs} seeds")
-    for axis, position in view.fixed.items():
-        scale = scale_of(dataset, axis)
-        said.append(f"{words(axis)} = {scale.name_of(position) if scale else position}")
+    said += [at_position(dataset, axis, position) for axis, position in view.fixed.items()]
     clock = clock_of(dataset[view.name])
     if clock == TIME and not view.keep_time:
         said.append(f"at t = {float(dataset[TIME][-1]):.4g}")
@@ -354,7 +257,18 @@ def _title(dataset: Any, view: View, numbers: list[Numbers]) -> str:
         said.append("at the end of each run")
     if any(one.held for one in numbers):
         said.append("stopped runs keep their last value")
+    if cloud is not None and cloud.left:
+        said.append(f"{', '.join(map(words, cloud.left))} not shown")
     if view.panels is not None and len(view.shown) < dataset.sizes[view.panels]:
         said.append(f"{len(view.shown)} of {dataset.sizes[view.panels]} {words(view.panels)} shown")
-    title = str(dataset.attrs.get("title") or "sweep")
-    return title + (": " + ", ".join(said) if said else "")
+    return said
+
+
+def _counts(numbers: list[Numbers]) -> list[str]:
+    """How many of the runs that are shown have no number."""
+    total = sum(one.failed.size * one.runs for one in numbers)
+    failed = sum(int(one.failed.sum()) for one in numbers)
+    missing = sum(int(one.missing.sum()) for one in numbers)
+    counts = {"failed": failed, "not computed": missing}
+    told = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return [f"of {total:,} runs {' and '.join(told)}"] if told else []
