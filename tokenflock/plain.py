@@ -1,11 +1,9 @@
-"""Nested data as strict JSON has it."""
+"""Data and words that do no harm: nested data as strict JSON has it, texts as a terminal may have them."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
-
-import numpy as np
 
 
 def plain(value: Any) -> Any:
@@ -14,6 +12,12 @@ def plain(value: Any) -> Any:
         return {str(name): plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(entry) for entry in value]
-    if isinstance(value, (np.ndarray, np.generic)):
+    if hasattr(value, "tolist"):  # numbers and arrays of numpy, which need not be loaded for this
         return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def printable(value: Any) -> str:
+    """One line of text: what is no letter is written as an escape, so that it cannot steer a terminal."""
+    text = str(value).encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -98,7 +98,7 @@ def test_a_sweep_from_start_to_picture(spec, tmp_path):
     assert flock.open_sweep(folder).sizes["beta"] == 3
     # Resumed, it is finished; without its picture, it gets one.
     (folder / "figure.png").unlink()
-    again = call("--resume", "--out", folder, "--json", *ALONE)
+    again = call("--resume", "--out", folder.relative_to(tmp_path), "--json", *ALONE)
     assert again.exit_code == 0
     assert json.loads(again.stdout) == json.loads((folder / "summary.json").read_text())
     assert "is finished; this is its stored result" in again.stderr
@@ -113,9 +113,10 @@ def test_failed_cells_are_shown_and_are_no_failure_of_the_sweep(spec, tmp_path):
     assert "radius = 9.0, seed = 0 radius must lie in (0, pi], got 9.0" in words
     assert "8 cells (2 radius x 4 seed), 4 failed" in words
     assert not (tmp_path / "bad" / "figure.png").exists()
-    strict = call(spec, "--out", "strict", "--strict", *ALONE)
-    assert strict.exit_code == 1
-    assert "strict: the cell radius = 9.0, seed = 0 failed" in strict.stderr
+    for out in (["--out", "strict"], ["--out", "bad", "--resume"]):
+        strict = call(spec, *out, "--strict", *ALONE)
+        assert strict.exit_code == 1
+        assert "strict: the cell radius = 9.0, seed = 0 failed" in strict.stderr
 
 
 def test_nothing_but_failures_is_exit_code_1(spec, monkeypatch):
@@ -140,6 +141,23 @@ def test_a_plan_is_told_and_nothing_is_written(spec, tmp_path):
     assert plan["disk"] > 0
     assert plan["seconds"] > 0
     assert list(tmp_path.iterdir()) == before
+
+
+def test_a_plan_that_would_be_refused_says_so(spec, tmp_path, monkeypatch):
+    spec.write_text(SPEC.replace('"tiny"', r'"tiny\u001b[2J"'))
+    monkeypatch.setattr("tokenflock.sweeps.estimate.free_bytes", lambda folder: 100.0)
+    result = call(spec, "--dry-run", *ALONE)
+    assert result.exit_code == 2
+    assert r"tiny\x1b[2J (" in result.stdout
+    assert "12 cells need up to" in result.stderr
+    result = call(spec, "--dry-run", "--json", "--out", ".", *ALONE)
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["refused"].startswith(". exists; choose another --out")
+
+
+def test_the_list_of_examples_shows_sweeps():
+    found = CliRunner().invoke(app, ["list", "examples", "--json"])
+    assert [row["name"] for row in json.loads(found.stdout)["sweeps"]] == sweep_example_names()
 
 
 def test_a_printed_spec_is_the_same_sweep(spec):
@@ -169,6 +187,7 @@ def test_every_shipped_sweep_can_be_planned():
         (["--resume", "--out", "nowhere", "--set", "t1=3"], "--set changes a spec"),
         (["--resume", "--overwrite", "--out", "x"], "choose one"),
         (["--resume", "--batch", "3", "--out", "x"], "--batch is fixed when a sweep starts"),
+        (["tiny.toml", "--print-spec", "--json"], "--print-spec prints TOML; leave out --json"),
         (["tiny.toml", "--retry-failed"], "--retry-failed belongs to --resume"),
         (["tiny.toml", "--out", "tiny.toml"], "tiny.toml is a file"),
         (["tiny.toml", "--out", "."], ". exists"),
@@ -191,6 +210,19 @@ def test_a_picture_that_cannot_be_drawn_fails_nothing(spec, monkeypatch):
     result = call(spec, "--out", "a", *ALONE)
     assert result.exit_code == 0
     assert "there is no picture: unexpected ValueError: no ink" in result.stderr
+
+
+def test_sigterm_is_an_interrupt(spec, tmp_path, monkeypatch):
+    def terminated(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    monkeypatch.setattr("tokenflock.sweeps.conduct.conduct", terminated)
+    before = signal.getsignal(signal.SIGTERM)
+    result = call(spec, "--out", "a")
+    assert result.exit_code == 130
+    assert result.stderr == "tokenflock: interrupted before anything was written\n"
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_an_interrupt_before_anything_is_written_says_so(spec, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 # Everything through which a store reaches the disk.
@@ -99,6 +100,7 @@ class Writers:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         assert self._answer() == "ready"
         return self
@@ -109,7 +111,13 @@ class Writers:
         self.nursery.stdout.close()
 
     def _answer(self):
-        return self.nursery.stdout.readline().strip()
+        # A writer that hangs ends with all others, and what they say is then nothing.
+        late = threading.Timer(60, os.killpg, (self.nursery.pid, signal.SIGKILL))
+        late.start()
+        answer = self.nursery.stdout.readline().strip()
+        late.cancel()
+        assert answer, "the writers do not answer"
+        return answer
 
     def start(self, folder, die_at=-1):
         """Continue the sweep in a folder; gives the pid when the writing begins.

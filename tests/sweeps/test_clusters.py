@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -25,13 +26,15 @@ from tiny_sweeps import (
 
 import tokenflock as flock
 from tokenflock.errors import InputError, SolveError
-from tokenflock.sweeps.cluster import own_cluster, running_cluster
+from tokenflock.sweeps.cluster import _started, own_cluster, running_cluster
 from tokenflock.sweeps.conduct import Wishes, conduct
 from tokenflock.sweeps.grid import Grid
 from tokenflock.sweeps.isolation import computed
 from tokenflock.sweeps.layout import BlockResult, Layout, Variable
+from tokenflock.sweeps.lookout import Lookout
 from tokenflock.sweeps.plan import parse_sweep
-from tokenflock.sweeps.workers import Order, compute, prepare_process, versions
+from tokenflock.sweeps.remote import Sender
+from tokenflock.sweeps.workers import Order, prepare_process, versions
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +69,6 @@ def test_four_processes_and_one_of_its_own_give_the_same_bytes(tiny, tmp_path, w
     assert dataset_hash(tmp_path / "other") == tiny
 
 
-@pytest.mark.slow
 def test_a_scheduler_and_workers_started_elsewhere_give_the_same_bytes(tiny, tmp_path):
     cluster = SeparateCluster(tmp_path)
     try:
@@ -85,9 +87,54 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(tmp_path, monkeypatch, a
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_worker_with_other_versions_is_refused():
-    with pytest.raises(InputError, match=r"a worker has .*jax .*, and this process .*jax 0\.0\.1"):
-        compute(ORDER, 0, None, {**versions(), "jax": "0.0.1"})
+@pytest.mark.parametrize("name", ["Python", "tokenflock", "jax", "jaxlib"])
+def test_a_worker_with_another_version_is_named(name):
+    found = {**versions(), name: "0.0.1"}
+    answer = {"worker": "tcp://10.0.0.7:1", "found": found, "problem": None}
+    sentence = rf"the worker at tcp://10.0.0.7:1 has .*{name} 0\.0\.1.*, and this process .*{name} "
+    with pytest.raises(InputError, match=sentence):
+        Sender(ORDER).accepted(answer)
+
+
+# Loaded by Python as it starts: neither tokenflock nor what pip knows of it can be found.
+WITHOUT_TOKENFLOCK = """
+import importlib.metadata, sys
+sys.modules["tokenflock"] = None
+known = importlib.metadata.version
+def version(name):
+    if name == "tokenflock":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return known(name)
+importlib.metadata.version = version
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (
+            WITHOUT_TOKENFLOCK,
+            r"the worker at tcp://\S+ has no tokenflock, jax \d.*install the same",
+        ),
+        (
+            "import sys; sys.modules['tokenflock'] = None",
+            r"the worker at \S+ cannot load tokenflock: ",
+        ),
+    ],
+    ids=["missing", "broken"],
+)
+def test_workers_without_tokenflock_are_refused(tmp_path, monkeypatch, lines, words):
+    (tmp_path / "sitecustomize.py").write_text(lines)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    cluster = SeparateCluster(tmp_path, workers=1)
+    try:
+        with (
+            running_cluster(ORDER, cluster.address, print) as crew,
+            pytest.raises(InputError, match=words),
+        ):
+            crew.attempt(Grid((3,), (3,)).block(0), None)
+    finally:
+        cluster.stop()
 
 
 def test_a_process_is_set_up_once_and_keeps_what_the_user_chose(monkeypatch):
@@ -131,6 +178,7 @@ NUMBERS = Layout(
 ORDER = Order("", NUMBERS)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_a_cell_that_kills_every_worker_is_the_only_one_lost(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(DEADLY)
@@ -153,6 +201,7 @@ def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.slow
 def test_the_client_holds_few_blocks_however_many_there_are(tmp_path, monkeypatch):
     """Three hundred results of a megabyte each pass through; none of them stays."""
     large = DEADLY.replace("np.full(3, np.nan)", "np.full(125_000, np.nan)")
@@ -208,20 +257,36 @@ def slow_cells(tmp_path):
 
 
 @pytest.mark.slow
-def test_after_ctrl_c_a_sentence_and_no_process_is_left(slow_cells, tmp_path):
+@pytest.mark.parametrize(
+    ("sent", "workers", "everyone"),
+    [
+        (signal.SIGINT, 2, True),
+        (signal.SIGTERM, 2, False),
+        # As a batch system does it: all processes of a job.
+        (signal.SIGTERM, 2, True),
+        (signal.SIGTERM, 1, True),
+    ],
+)
+def test_after_an_interrupt_a_sentence_and_nothing_is_left(
+    slow_cells, tmp_path, sent, workers, everyone
+):
     out = tmp_path / "out"
-    sweep = start(slow_cells, "--out", out, "--workers", 2, "--set", "sweep.axes.seed.seeds=60")
+    sweep = start(
+        *(slow_cells, "--out", out, "--workers", workers, "--set", "sweep.axes.seed.seeds=60")
+    )
     try:
         wait_until(lambda: journal_lines(out), what="a block")
-        workers = computing_children(sweep.pid)
-        assert len(workers) == 2
-        os.killpg(sweep.pid, signal.SIGINT)
+        processes = computing_children(sweep.pid)
+        assert len(processes) == (workers if workers > 1 else 0)
+        (os.killpg if everyone else os.kill)(sweep.pid, sent)
         told, complained = sweep.communicate(timeout=30)
         assert (sweep.returncode, told) == (130, "")
         assert f"tokenflock sweep --resume --out {out}" in complained
-        assert "Traceback" not in complained
-        assert "distributed" not in complained
-        wait_until(lambda: not any(map(is_alive, workers)), 10, "the end of the workers")
+        for words in ("Traceback", "distributed", "resource_tracker", "leaked"):
+            assert words not in complained
+        wait_until(lambda: not any(map(is_alive, processes)), 10, "the end of the workers")
+        left = {item.name for item in out.iterdir()} - {".lock"}
+        assert left == {"sweep.toml", "sweep.zarr", "journal.jsonl"}
     finally:
         kill_group(sweep)
 
@@ -244,7 +309,7 @@ def test_a_killed_worker_is_replaced_and_a_killed_client_leaves_none(slow_cells,
         wait_until(lambda: len(journal_lines(out)) > count + 2, what="more blocks")
         workers = computing_children(sweep.pid)
         sweep.kill()
-        sweep.wait()
+        sweep.wait(timeout=30)
         wait_until(lambda: not any(map(is_alive, workers)), 10, "the end of the workers")
     finally:
         kill_group(sweep)
@@ -274,7 +339,7 @@ def test_a_lost_scheduler_is_a_sentence_and_resume_goes_on(slow_cells, tmp_path)
 
 def test_a_cluster_without_workers_is_waited_for(tmp_path, monkeypatch):
     """Workers may come when the queue lets them; those that come later compute."""
-    monkeypatch.setattr("tokenflock.sweeps.cluster.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("tokenflock.sweeps.lookout.LOOK_SECONDS", 0.1)
     (tmp_path / "sitecustomize.py").write_text(DEADLY)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     cluster = SeparateCluster(tmp_path, workers=0)
@@ -294,15 +359,89 @@ def test_a_cluster_without_workers_is_waited_for(tmp_path, monkeypatch):
 
 
 def test_a_cluster_of_ours_that_stays_without_workers_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("tokenflock.sweeps.cluster.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("tokenflock.sweeps.lookout.LOOK_SECONDS", 0.1)
     cluster = SeparateCluster(tmp_path, workers=0)
     try:
         with running_cluster(ORDER, cluster.address, print) as crew:
-            crew.patience = 0.3
+            crew.lookout.patience = 0.3
             with pytest.raises(SolveError, match="all worker processes are gone"):
                 crew.attempt(Grid((3,), (3,)).block(0), None)
     finally:
         cluster.stop()
+
+
+class Scheduler:
+    """Answers in turn what it is asked by a lookout."""
+
+    address = "tcp://10.0.0.5:8786"
+
+    def __init__(self, workers, busy=()):
+        self.ncores, self.processing = iter(workers), iter(busy)
+
+
+class Asking:
+    """A client that reads its scheduler's answers."""
+
+    def __init__(self, scheduler):
+        self.scheduler = scheduler
+
+    def sync(self, answers, callback_timeout):
+        assert callback_timeout < 1000
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def lookout(monkeypatch, workers, busy=()):
+    monkeypatch.setattr("tokenflock.sweeps.lookout.LOOK_SECONDS", -1.0)
+    return Lookout(Asking(Scheduler(workers, busy)), lambda _: None, None)
+
+
+def test_workers_that_leave_again_and_again_are_given_up(monkeypatch):
+    one, none = {"tcp://w:1": 1}, {}
+    watch = lookout(monkeypatch, [one, none] * 20, [{"w": ("a",)}] * 20)
+    for _ in range(4):
+        watch.look()
+        watch.look()
+    watch.answered()
+    for _ in range(9):
+        watch.look()
+    with pytest.raises(SolveError, match="have left 5 times before one of them had finished"):
+        watch.look()
+
+
+def test_a_scheduler_that_hands_nothing_out_is_given_up(monkeypatch):
+    one = {"tcp://w:1": 1}
+    watch = lookout(monkeypatch, [one] * 3, [{"w": ()}, {"w": ("a",)}, {"w": ()}])
+    watch.look()
+    monkeypatch.setattr("tokenflock.sweeps.lookout.IDLE_SECONDS", -1.0)
+    watch.look()
+    with pytest.raises(
+        SolveError, match="has workers and blocks that wait, and has handed out none"
+    ):
+        watch.look()
+
+
+def test_a_scheduler_that_is_silent_is_given_up(monkeypatch):
+    with pytest.raises(SolveError, match="does not answer any more"):
+        lookout(monkeypatch, [TimeoutError()]).look()
+
+
+def test_each_worker_process_has_its_share_of_memory(monkeypatch):
+    given = {}
+    monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "6")
+    monkeypatch.setattr("distributed.LocalCluster", lambda **options: given.update(options))
+    _started(4)
+    assert given["env"] == {"TOKENFLOCK_MEMORY_GIB": "1.5"}
+
+
+def test_processes_that_never_start_are_given_up(monkeypatch):
+    monkeypatch.setattr("tokenflock.sweeps.cluster.START_SECONDS", 0.05)
+    monkeypatch.setattr("tokenflock.sweeps.cluster.STARTS", 1)
+    monkeypatch.setattr("distributed.LocalCluster", lambda **_: time.sleep(5))
+    with pytest.raises(SolveError, match="2 worker processes did not start"):
+        _started(2)
 
 
 def test_processes_that_do_not_start_are_a_sentence(monkeypatch):

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from tiny_sweeps import TINY, dataset_hash, journal_lines
+from tiny_sweeps import TINY, dataset_hash, journal_lines, tree_hash
 
 import tokenflock as flock
 from tokenflock.errors import InputError, SolveError, StoreError
@@ -17,7 +17,7 @@ from tokenflock.sweeps.isolation import cell_by_cell, computed
 from tokenflock.sweeps.layout import BlockResult, Layout, Variable
 from tokenflock.sweeps.plan import parse_sweep
 from tokenflock.sweeps.store import SweepStore
-from tokenflock.sweeps.watching import Lines, Standing
+from tokenflock.sweeps.watching import Bar, Lines, Standing
 
 ALONE = Wishes(workers=1)
 # A cap wider than the sphere is no law of tokens: the last third of the cells raises when it is built.
@@ -99,6 +99,8 @@ def test_resume_computes_only_what_is_missing(finished, copy):
 
 def test_a_finished_sweep_returns_its_stored_summary(copy):
     stored = json.loads((copy / "summary.json").read_text())
+    # The folder was moved: this is where its dataset is now.
+    stored["store"] = str(copy / "sweep.zarr")
     notes = Notes()
     assert conduct(parse_sweep(TINY), copy, Wishes(resume=True, workers=1), notes) == stored
     assert notes.said == [f"{copy} is finished; this is its stored result"]
@@ -155,6 +157,7 @@ def test_a_sweep_in_which_everything_fails_is_not_ok(tmp_path):
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
+        (Wishes(workers="2", overwrite=True), "at least one worker, got '2'"),
         (Wishes(workers=1), "exists; choose another --out, continue it with --resume"),
         (Wishes(workers=0, overwrite=True), "at least one worker, got 0"),
         (Wishes(resume=True, workers=1), "no sweep to resume"),
@@ -170,6 +173,32 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, wishes, words):
     with pytest.raises(InputError, match=words):
         conduct(parse_sweep(TINY), folder, wishes)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_sweep_of_another_program_is_not_overwritten(tmp_path):
+    folder = tmp_path / "mine"
+    (folder / "sweep.zarr").mkdir(parents=True)
+    (folder / "sweep.toml").write_text("mine")
+    (folder / "journal.jsonl").write_text('{"date": "today"}\n')
+    (folder / "sweep.zarr" / "zarr.json").write_text('{"attributes": {}}')
+    before = tree_hash(folder)
+    with pytest.raises(InputError, match="is not a sweep folder"):
+        conduct(parse_sweep(TINY), folder, Wishes(overwrite=True, workers=1))
+    assert tree_hash(folder) == before
+
+
+def test_of_two_new_sweeps_in_one_folder_the_second_is_told(tmp_path, monkeypatch):
+    sweep, folder = parse_sweep(TINY), tmp_path / "a"
+
+    def meanwhile(fresh, *_):
+        fresh.mkdir()
+        folder.mkdir()
+        (folder / "sweep.toml").write_text("another")
+
+    monkeypatch.setattr("tokenflock.sweeps.store._fill", meanwhile)
+    with pytest.raises(InputError, match=r"another process has just made .*--resume --out"):
+        SweepStore.create(folder, sweep, conducting.layout_of(sweep))
+    assert [item.name for item in tmp_path.iterdir()] == ["a"]
 
 
 def test_another_sweep_is_not_continued(copy):
@@ -263,6 +292,15 @@ def test_blocks_that_stood_beside_a_death_are_computed_whole():
     assert found[0].failures == {}
     assert found[0].arrays["x"].tolist() == [0.0, 1.0]
     assert sorted(found[2].failures) == [0, 1]
+
+
+def test_a_title_cannot_steer_a_terminal(capsys):
+    Lines("\x1b]0;mine\x07").standing(Standing(2, 1, 0))
+    Bar("\x1b[2J").say("a \x1b[31mcell")
+    told = capsys.readouterr().err
+    assert r"\x1b]0;mine\x07: 50%" in told
+    assert r"a \x1b[31mcell" in told
+    assert "\x1b]0" not in told
 
 
 def test_lines_for_a_log_come_now_and_then(capsys):

@@ -59,7 +59,7 @@ class Campaign:
         self.spec, self.place, self.wanted, self.draw = spec, place, wanted, draw
         self.planned = deque(kills)
         self.killed = Counter()
-        self.cluster = SeparateCluster(place)
+        self.cluster = SeparateCluster(place) if any(apart for apart, _ in kills) else None
         self.sweeps = self.attempts = 0
 
     def run(self):
@@ -68,7 +68,8 @@ class Campaign:
                 self.sweeps += 1
                 self.one_sweep(self.place / f"sweep-{self.sweeps}")
         finally:
-            self.cluster.stop()
+            if self.cluster is not None:
+                self.cluster.stop()
         return self
 
     def one_sweep(self, out):
@@ -140,7 +141,7 @@ class Campaign:
         """Nothing it has started outlives it."""
         left = computing_children(sweep.pid)
         sweep.kill()
-        sweep.wait()
+        sweep.wait(timeout=30)
         wait_until(lambda: not any(map(is_alive, left)), 20, "the end of the workers")
 
     def check(self, out, before, code, told, complained):
@@ -168,6 +169,11 @@ def campaign(spec, place, wanted, kills, draw):
     assert sum(found.killed.values()) == len(kills)
 
 
+def test_a_sweep_survives_a_kill_of_its_client(spec, uninterrupted, tmp_path):
+    campaign(spec, tmp_path, uninterrupted, [(False, "client")], random.Random(6))
+
+
+@pytest.mark.slow
 def test_a_sweep_survives_one_kill_of_each(spec, uninterrupted, tmp_path):
     kills = [(True, "worker"), (True, "scheduler"), (False, "client")]
     campaign(spec, tmp_path, uninterrupted, kills, random.Random(1))

@@ -166,7 +166,7 @@ def holder(store):
     assert process.stdout.readline() == "held\n"
     yield process
     process.kill()
-    process.wait()
+    process.wait(timeout=30)
     process.stdin.close()
     process.stdout.close()
 
@@ -178,7 +178,7 @@ def test_the_second_writer_is_refused_until_the_first_is_dead(store, holder):
             write_blocks(store, [0])
     assert not reopened(store).done().any()
     holder.kill()
-    holder.wait()
+    holder.wait(timeout=30)
     write_blocks(store, [0])
     assert reopened(store).done()[0]
 

@@ -137,14 +137,12 @@ class SeparateCluster:
 
     def kill_worker(self, number):
         """A worker without a nanny dies for good; another takes its place, as a queue would do it."""
-        self.workers[number].kill()
-        self.workers[number].wait()
+        _bury(self.workers[number])
         self.workers[number] = self.worker()
 
     def stop(self):
         for process in [self.scheduler, *self.workers]:
-            process.kill()
-            process.wait()
+            _bury(process)
 
     def worker(self):
         return self._process(
@@ -168,7 +166,12 @@ def _loaded(json, file):
         return None
 
 
+def _bury(process):
+    process.kill()
+    process.wait(timeout=30)
+
+
 def kill_group(process):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.wait(timeout=30)

@@ -9,6 +9,8 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
+from .plainly import lines_of
+
 INTERRUPTED = 130
 DEBUG_VARIABLE = "TOKENFLOCK_DEBUG"
 P = ParamSpec("P")
@@ -28,7 +30,7 @@ def in_a_sentence(command: Callable[P, R]) -> Callable[P, R]:
             if os.environ.get(DEBUG_VARIABLE):
                 raise
             sentence, code = explain(error)
-            typer.echo(f"tokenflock: {sentence}", err=True)
+            typer.echo(f"tokenflock: {lines_of(sentence)}", err=True)
             raise typer.Exit(code) from error
 
     return told

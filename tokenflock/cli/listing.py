@@ -62,8 +62,9 @@ def list_things(
             f"folders, --where, --sort and --rebuild belong to tokenflock list runs, not {what}"
         )
     rows = rows_of(what)
+    sweeps = _sweeps() if what is Thing.examples else []
     if as_json:
-        typer.echo(json.dumps({what.value: rows}))
+        typer.echo(json.dumps({what.value: rows, **({"sweeps": sweeps} if sweeps else {})}))
         return
     from rich.console import Console
     from rich.table import Table
@@ -73,7 +74,7 @@ def list_things(
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("parameters")
     table.add_column("what it is")
-    for row in rows:
+    for row in [*rows, *sweeps]:
         cells = (row["name"], ", ".join(row["parameters"]), row["says"])
         table.add_row(*(Text(cell) for cell in cells))
     Console().print(table)
@@ -143,6 +144,20 @@ def _examples() -> list[dict]:
         model = table["model"]
         shown = [model["name"], *([f"beta={model['beta']}"] if "beta" in model else [])]
         rows.append({"name": name, "parameters": shown, "says": table.get("says", "")})
+    return rows
+
+
+def _sweeps() -> list[dict]:
+    import tomllib
+
+    from ..sweeps.catalogue import sweep_example_names, sweep_example_text
+
+    rows = []
+    for name in sweep_example_names():
+        table = tomllib.loads(sweep_example_text(name))
+        shown = [table["model"]["name"], *(f"{axis}=..." for axis in table["sweep"]["axes"])]
+        says = f"{table['says']} (tokenflock sweep --example {name})"
+        rows.append({"name": name, "parameters": shown, "says": says})
     return rows
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-
-def printable(value: Any) -> str:
-    """One line of text: what is no letter is written as an escape, so that it cannot steer a terminal."""
-    text = str(value).encode("utf-8", "replace").decode()
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+from ..plain import printable
 
 
 def lines_of(text: str) -> str:
-    """The same for a text of several lines."""
+    """A text of several lines of which none can steer a terminal."""
     return "\n".join(printable(line.expandtabs(4)) for line in text.split("\n"))
 
 

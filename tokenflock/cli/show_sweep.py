@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import explain
+from .plainly import printable
 
 
 def picture(folder: Path) -> str | None:
@@ -47,19 +48,19 @@ def show(result: dict[str, Any], folder: Path) -> None:
     if result["failed"]:
         table = Table("failed cell", "error", box=None, pad_edge=False)
         for failure in result["failures"]:
-            table.add_row(in_words(failure["coordinates"]), failure["error"])
+            table.add_row(in_words(failure["coordinates"]), printable(failure["error"]))
         console.print(table)
         more = result["failed"] - len(result["failures"])
         if more > 0:
             console.print(f"and {more} more: outcome in the dataset, journal.jsonl for the errors")
-    shape = " x ".join(f"{size} {name}" for name, size in result["axes"].items())
+    shape = printable(" x ".join(f"{size} {name}" for name, size in result["axes"].items()))
     console.print(
         f"{result['cells']} cells ({shape}), {result['failed']} failed, {result['seconds']:.1f} s"
     )
     files = [item.name for item in sorted(folder.iterdir()) if not item.name.startswith(".")]
-    console.print(f"{folder}: {', '.join(files)}", soft_wrap=True)
+    console.print(printable(f"{folder}: {', '.join(files)}"), soft_wrap=True)
 
 
 def in_words(coordinates: dict[str, Any]) -> str:
     """beta = 4, seed = 7."""
-    return ", ".join(f"{name} = {value}" for name, value in coordinates.items())
+    return printable(", ".join(f"{name} = {value}" for name, value in coordinates.items()))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from .errors import INTERRUPTED
+from .plainly import printable
 
 if TYPE_CHECKING:
     from ..sweeps.conduct import Wishes
+    from ..sweeps.estimate import Estimate
     from ..sweeps.plan import Sweep
 
 
@@ -84,9 +90,10 @@ def sweep(
 
     Read it in Python: `data = tokenflock.open_sweep("runs/mine"); data["clusters"].mean("seed")`
 
-    Exit codes: 0 fine, 1 every cell failed or it was stopped, 2 bad usage or input, 130 interrupted.
+    Exit codes: 0 fine, 1 every cell failed or it was stopped, 2 bad usage or input, 130 interrupted
+    (Ctrl-C, or the SIGTERM of a batch system).
     """
-    _check_options(out, resume, overwrite, retry_failed, batch)
+    _check_options(out, resume, overwrite, retry_failed, batch, print_spec and as_json)
     planned = _load(spec, example, settings, batch, resumed=resume)
     if print_spec:
         typer.echo(_or_started(planned, out).text, nl=False)
@@ -102,7 +109,7 @@ def sweep(
         retry_failed=retry_failed,
     )
     if dry_run:
-        _tell(_or_started(planned, out), wishes, as_json)
+        _tell(planned, out, wishes, as_json)
         return
     result = _conduct(planned, out, wishes, quiet=as_json)
     if as_json:
@@ -113,10 +120,17 @@ def sweep(
 
 
 def _check_options(
-    out: Path | None, resume: bool, overwrite: bool, retry_failed: bool, batch: int | None
+    out: Path | None,
+    resume: bool,
+    overwrite: bool,
+    retry_failed: bool,
+    batch: int | None,
+    two_formats: bool,
 ) -> None:
     from ..errors import InputError
 
+    if two_formats:
+        raise InputError("--print-spec prints TOML; leave out --json")
     if resume and out is None:
         raise InputError("--resume needs --out, the folder of the sweep to continue")
     if resume and overwrite:
@@ -165,22 +179,29 @@ def _or_started(planned: Sweep | None, folder: Path | None) -> Sweep:
     return SweepStore.open(folder).sweep
 
 
-def _tell(planned: Sweep, wishes: Wishes, as_json: bool) -> None:
-    """What the sweep would take."""
+def _tell(planned: Sweep | None, out: Path | None, wishes: Wishes, as_json: bool) -> None:
+    """What the sweep would take, and whether there is so much."""
     from dataclasses import asdict
 
-    from ..sweeps.conduct import worker_count
-    from ..sweeps.estimate import estimate, in_words
-    from ..sweeps.probe import layout_of
+    from ..sweeps.conduct import would_need
 
-    count = worker_count(wishes, planned.grid.block_count)
-    found = estimate(planned, layout_of(planned), count)
+    sweep, count, found, refusal = would_need(planned, out, wishes)
     if as_json:
-        typer.echo(json.dumps({"id": planned.id, "workers": count, **asdict(found)}))
-        return
-    shape = " x ".join(f"{len(axis)} {axis.name}" for axis in planned.axes)
-    typer.echo(f"{planned.title} ({planned.id}): {shape} = {found.cells} cells")
-    typer.echo(f"{found.blocks} blocks of up to {found.batch} cells, on {count} workers")
+        told = None if refusal is None else str(refusal)
+        plan = {"id": sweep.id, "workers": count, **asdict(found), "refused": told}
+        typer.echo(json.dumps(plan))
+    else:
+        _print_plan(sweep, count, found)
+    if refusal is not None:
+        raise refusal
+
+
+def _print_plan(sweep: Sweep, workers: int, found: Estimate) -> None:
+    from ..sweeps.estimate import in_words
+
+    shape = " x ".join(f"{len(axis)} {axis.name}" for axis in sweep.axes)
+    typer.echo(printable(f"{sweep.title} ({sweep.id}): {shape} = {found.cells} cells"))
+    typer.echo(f"{found.blocks} blocks of up to {found.batch} cells, on {workers} workers")
     typer.echo(f"at most {in_words(found.disk)} on disk, {in_words(found.memory)} of memory")
     typer.echo(f"about {_duration(found.seconds)} (a guess within a factor of ten)")
 
@@ -204,20 +225,39 @@ def _conduct(
     watch = watcher(folder.name if planned is None else planned.title)
     failed = True
     try:
-        result = conduct(planned, folder, wishes, watch)
+        with _sigterm_as_interrupt():
+            result = conduct(planned, folder, wishes, watch)
         failed = False
         regret = picture(folder)
         if regret is not None:
             watch.say(f"tokenflock: {regret}")
     except KeyboardInterrupt:
         watch.stop()
-        typer.echo(f"tokenflock: {_interrupted(folder)}", err=True)
+        typer.echo(printable(f"tokenflock: {_interrupted(folder)}"), err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
         watch.stop(failed)
     if not quiet:
         show(result, folder)
     return result
+
+
+@contextlib.contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Batch systems end a job with SIGTERM: it is left as after Ctrl-C, and further ones change nothing."""
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _folder(planned: Sweep | None, out: Path | None) -> Path:

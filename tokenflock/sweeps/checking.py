@@ -13,9 +13,7 @@ from ..store import SWEEP as STORE
 from .disk import Mark, mark_of
 from .grid import Block
 from .journal import Entry, Header, Journal
-
-SPEC = "sweep.toml"
-JOURNAL = "journal.jsonl"
+from .ownership import JOURNAL, SPEC
 
 Kind = Literal["missing", "truncated", "changed", "unreadable"]
 Report = Callable[[int, int], None]

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import InputError, SolveError
-from .workers import WINDOW, Order, Positions, compute, prepare_process, told_or_raised, versions
+from ..errors import InputError, SolveError, TokenflockError
+from .lookout import ASK_SECONDS, Lookout, Say
+from .remote import Sender
+from .workers import WINDOW, Order, Positions, prepare_process, told_or_raised
 
 if TYPE_CHECKING:
     from .grid import Block
     from .layout import BlockResult
 
 HOW_TO_INSTALL = 'pip install "tokenflock[cluster]"'
-Say = Callable[[str], None]
+T = TypeVar("T")
 CONNECT_SECONDS = 10
+START_SECONDS = 120.0
 CLOSE_SECONDS = 5
 STARTS = 3
-# How often to see whether an answer has come, and whether there are workers at all.
-PAUSE, LOOK_SECONDS = 0.01, 2.0
+# How often to see whether an answer has come, and how long one may take to travel.
+PAUSE, FETCH_SECONDS = 0.01, 600.0
 # A worker process of ours that dies is replaced in a few seconds.
 PATIENCE_SECONDS = 60.0
 CHATTY = ("distributed", "tornado", "asyncio")
+# Cells are refused by their estimate; a worker that pauses for memory might never go on.
+NO_PAUSES = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
+NO_END = (TimeoutError, OSError, RuntimeError, CancelledError)
 
 
 def is_installed() -> bool:
@@ -43,21 +51,13 @@ def dask_setup(_worker: object) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-class ClusterLost(SolveError):
-    """The scheduler is gone, and with it all that was under way."""
-
-
 class OnCluster:
-    """Blocks computed by whatever workers the client's cluster has.
-
-    patience -- how many seconds it may be without any worker before it is given up (None: forever, as
-        a queue may take its time).
-    """
+    """Blocks computed by whatever workers the client's cluster has; `patience` as in Lookout."""
 
     def __init__(self, order: Order, client: Any, say: Say, patience: float | None = None):
-        self.order, self.client, self.say, self.patience = order, client, say, patience
-        self.address = client.scheduler.address
-        self.versions = versions()
+        self.client = client
+        self.lookout = Lookout(client, say, patience)
+        self._sender = Sender(order)
 
     def stream(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, BlockResult | Exception]]:
         finished = self._finished()
@@ -90,56 +90,46 @@ class OnCluster:
         return as_completed(loop=self.client.loop)
 
     def _start(self, block: Block, only: Positions | None) -> Any:
-        return self.client.submit(compute, self.order, block.index, only, self.versions, pure=False)
+        return self.client.submit(*self._sender.call(block.index, only), pure=False)
 
     def _room(self) -> int:
         """Workers come and go; with none of them there is still something to wait for."""
-        return WINDOW * max(1, self._threads())
-
-    def _threads(self) -> int:
-        return sum(self._ask(self.client.nthreads).values())
+        return WINDOW * max(1, self.lookout.threads())
 
     def _next(self, finished: Any) -> Any:
-        """The next future that is done; with nobody to compute it, a word about that."""
-        looked = alone_since = time.monotonic()
-        told = False
+        """The next future that is done, for as long as one can be expected."""
+        self.lookout.begin()
         while not finished.has_ready():
             time.sleep(PAUSE)
-            now = time.monotonic()
-            if now - looked < LOOK_SECONDS:
-                continue
-            looked = now
-            if self._threads():
-                alone_since = now
-            elif self.patience is not None and now - alone_since > self.patience:
-                raise ClusterLost("all worker processes are gone")
-            elif self.patience is None and not told:
-                self.say(f"the cluster at {self.address} has no workers; waiting for one")
-                told = True
+            self.lookout.look()
         return next(finished)
 
     def _answer(self, future: Any) -> BlockResult | Exception:
-        error = self._ask(future.exception)
-        return self._ask(future.result) if error is None else told_or_raised(error)
-
-    def _ask(self, question: Callable[[], Any]) -> Any:
-        """Dask cancels everything when its scheduler is gone, and cannot be asked any more."""
+        ask = self.lookout.ask
         try:
-            return question()
-        except (CancelledError, OSError, TimeoutError) as error:
-            raise ClusterLost(f"the scheduler at {self.address} is gone") from error
+            error = ask(lambda: future.exception(timeout=ASK_SECONDS))
+            if error is None:
+                return self._sender.accepted(ask(lambda: future.result(timeout=FETCH_SECONDS)))
+        except TokenflockError:
+            raise
+        except Exception as lost:  # with the worker that had the answer
+            error = lost
+        finally:
+            self.lookout.answered()
+        return told_or_raised(error)
 
 
 @contextlib.contextmanager
 def own_cluster(order: Order, workers: int, say: Say) -> Iterator[OnCluster]:
     """Worker processes on this machine, one thread each; they end with this process, however it ends."""
+    import dask.config
     from distributed import Client
 
-    with _quiet(), _main_left_alone(), contextlib.ExitStack() as opened:
+    with _quiet(), _main_left_alone(), dask.config.set(NO_PAUSES), contextlib.ExitStack() as opened:
         cluster = _started(workers)
-        opened.callback(cluster.close, timeout=CLOSE_SECONDS)
+        opened.callback(_end, cluster)
         client = Client(cluster, set_as_default=False)
-        opened.callback(client.close, timeout=CLOSE_SECONDS)
+        opened.callback(_close, client)
         yield OnCluster(order, client, say, PATIENCE_SECONDS)
 
 
@@ -147,25 +137,73 @@ def _started(workers: int) -> Any:
     """A local cluster; one whose processes die while they start is started again."""
     from distributed import LocalCluster
 
+    # Not above: worker processes load this module before they are set up, and this loads JAX.
+    from ..memory import GIB, LIMIT_VARIABLE, available_bytes
+
     reason: Exception | None = None
+    # What one process may use, shared by all: a cell that does not fit is refused, and not killed.
+    share = {LIMIT_VARIABLE: repr(available_bytes() / GIB / workers)}
+
+    def start() -> Any:
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            # No page to look at; what dask serves in its place is for this machine alone.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            preload=[__name__],
+            env=share,
+        )
+
     for _ in range(STARTS):
         try:
-            return LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                # No page to look at; what dask serves in its place is for this machine alone.
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
-                silence_logs=logging.CRITICAL,
-                preload=[__name__],
-            )
-        except (RuntimeError, OSError, TimeoutError) as error:
+            return _within(START_SECONDS, start)
+        except (RuntimeError, OSError) as error:
             reason = error
     raise SolveError(
         f"{workers} worker processes did not start ({reason}); use fewer, or --workers 1 to compute in "
         "this process"
     ) from reason
+
+
+def _within(seconds: float, make: Callable[[], T]) -> T:
+    """What `make` returns or raises, if that is soon; dask starts processes without any limit of time."""
+    made: list[T] = []
+    raised: list[Exception] = []
+
+    def try_it() -> None:
+        try:
+            made.append(make())
+        except Exception as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=try_it, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if raised:
+        raise raised[0]
+    if not made:
+        raise TimeoutError(f"nothing happened for {seconds:.0f} s")
+    return made[0]
+
+
+def _close(client: Any) -> None:
+    """What does not end by itself is left: all that counts is on the disk."""
+    with contextlib.suppress(*NO_END):
+        client.close(timeout=CLOSE_SECONDS)
+
+
+def _end(cluster: Any) -> None:
+    """Stop the worker processes, and kill those that do not stop."""
+    workers = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
+    try:
+        cluster.close(timeout=CLOSE_SECONDS)
+    except NO_END:
+        for worker in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -181,7 +219,7 @@ def running_cluster(order: Order, address: str, say: Say) -> Iterator[OnCluster]
                 f"no dask scheduler answers at {address!r}; give the address it printed when it "
                 "started, for example --scheduler tcp://10.0.0.5:8786"
             ) from error
-        opened.callback(client.close, timeout=CLOSE_SECONDS)
+        opened.callback(_close, client)
         yield OnCluster(order, client, say)
 
 

@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, SolveError
+from ..errors import InputError, SolveError, TokenflockError
 from ..lab.folder import write_summary
 from ..plain import plain
 from ..provenance import provenance
 from .checking import STORE
-from .cluster import HOW_TO_INSTALL, ClusterLost, is_installed, own_cluster, running_cluster
+from .cluster import HOW_TO_INSTALL, is_installed, own_cluster, running_cluster
 from .disk import how_to_continue
-from .estimate import cores, estimate, refuse_too_much
+from .estimate import Estimate, cores, estimate, refuse_too_much
 from .folder import check_folder, clear_results, read_summary, replaced
 from .grid import Grid, Index
 from .isolation import computed
 from .layout import Layout
+from .lookout import ClusterLost
 from .plan import Sweep
 from .probe import layout_of
 from .store import SweepStore
@@ -80,6 +81,8 @@ def conduct(
             store = held.enter_context(_continued(sweep, folder, wishes, watch))
             finished = read_summary(folder)
             if finished is not None and store.done().all():
+                if wishes.strict:
+                    _refuse_failures(store)
                 watch.say(f"{folder} is finished; this is its stored result")
                 return finished
             job = Job(store.sweep, store.layout, store.done(), folder)
@@ -95,6 +98,30 @@ def conduct(
         result = _summary(store, count, wishes, time.perf_counter() - start)
         write_summary(folder, result)
     return result
+
+
+def would_need(
+    sweep: Sweep | None, folder: Path | None, wishes: Wishes
+) -> tuple[Sweep, int, Estimate, TokenflockError | None]:
+    """What `conduct` would do: the sweep, on how many workers, what it takes, and why it is refused."""
+    refusal: TokenflockError | None = None
+    done = np.zeros(0 if sweep is None else sweep.grid.block_count, bool)
+    if wishes.resume:
+        assert folder is not None, "a folder says which sweep is continued"
+        store = SweepStore.open(folder, sweep)
+        sweep, layout, done = store.sweep, store.layout, store.done()
+    else:
+        assert sweep is not None, "a new sweep needs a spec"
+        layout = layout_of(sweep)
+    count = worker_count(wishes, int(np.sum(~done)))
+    needed = estimate(sweep, layout, count)
+    try:
+        if folder is not None:
+            check_folder(folder, wishes.resume, wishes.overwrite)
+        refuse_too_much(needed, folder or Path(), float(np.mean(done)))
+    except TokenflockError as error:
+        refusal = error
+    return sweep, count, needed, refusal
 
 
 @contextlib.contextmanager
@@ -162,8 +189,11 @@ def _require_dask(option: str) -> None:
 
 def worker_count(wishes: Wishes, blocks: int) -> int:
     """One per core, or as many as asked for, and never more than there are blocks."""
-    if wishes.workers is not None and wishes.workers < 1:
-        raise InputError(f"a sweep needs at least one worker, got {wishes.workers}")
+    asked = wishes.workers
+    if asked is not None and (type(asked) is not int or asked < 1):
+        raise InputError(
+            f"a sweep needs a whole number of workers, at least one worker, got {asked!r}"
+        )
     return max(1, min(wishes.workers or _default_workers(), blocks))
 
 

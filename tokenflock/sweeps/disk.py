@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import StoreError
+from .ownership import open_own
 
 PIECE = 1 << 20
 THREADS = 8
@@ -35,7 +36,7 @@ def mark(content: bytes) -> Mark:
 def mark_of(path: Path) -> Mark:
     """The mark of what is on disk, read piece by piece."""
     size, digest = 0, hashlib.blake2b(digest_size=16)
-    with path.open("rb", buffering=0) as file:
+    with open_own(path) as file:
         while piece := file.read(PIECE):
             size += len(piece)
             digest.update(piece)
@@ -65,7 +66,7 @@ def side_by_side(task: Callable[..., None], *arguments: Iterable[Any]) -> None:
 
 def write_flushed(path: Path, content: bytes) -> None:
     """A file that is on the disk itself when this returns; its name may not be."""
-    with path.open("wb", buffering=0) as file:
+    with path.open("xb", buffering=0) as file:
         write_all(file.fileno(), content)
         os.fsync(file.fileno())
 

@@ -20,13 +20,14 @@ from typing import Any
 from ..errors import InputError
 from ..lab.folder import SUMMARY, check_parent, writing
 from ..store import SCRATCH
-from .checking import JOURNAL, SPEC, STORE
+from .arrays import FORMAT, GROUP
+from .journal import Journal
 from .layout import Layout
 from .locking import only_writer
+from .ownership import FIGURE, JOURNAL, SPEC, STORE, open_own, refuse_links
 from .plan import Sweep
 from .store import SweepStore
 
-FIGURE = "figure.png"
 # In the order in which they are taken away: without its summary a sweep counts as unfinished, and
 # without its journal as not begun, so that a kill on the way leaves nothing that pretends to be done.
 OWN = (SUMMARY, JOURNAL, FIGURE, STORE)
@@ -48,9 +49,28 @@ def check_folder(folder: Path, resume: bool, overwrite: bool) -> None:
             f"{folder} exists; choose another --out, continue it with --resume, or replace it with "
             "--overwrite"
         )
-    if exists and overwrite and not empty and not (folder / SPEC).exists():
-        raise InputError(f"{folder} is not a sweep folder (no {SPEC}); refusing to overwrite it")
+    if exists and overwrite and not empty and not _is_sweep(folder):
+        raise InputError(
+            f"{folder} is not a sweep folder ({SPEC} with a {JOURNAL} or {STORE} of tokenflock); refusing "
+            "to overwrite it"
+        )
     check_parent(folder)
+
+
+def _is_sweep(folder: Path) -> bool:
+    """Other programs may have a sweep.toml, too: ours stands beside a journal or a store of ours."""
+    refuse_links(folder)
+    if not (folder / SPEC).is_file():
+        return False
+    return Journal(folder / JOURNAL).header is not None or _has_store(folder)
+
+
+def _has_store(folder: Path) -> bool:
+    try:
+        with open_own(folder / STORE / GROUP) as file:
+            return json.load(file)["attributes"]["format"] == FORMAT
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 def replaced(folder: Path, sweep: Sweep, layout: Layout) -> SweepStore:
@@ -72,12 +92,13 @@ def replaced(folder: Path, sweep: Sweep, layout: Layout) -> SweepStore:
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
-    """The summary of a sweep that was finished, or None."""
+    """The summary of a sweep that was finished, or None; the folder may have been moved since."""
     try:
-        found = json.loads((folder / SUMMARY).read_text())
-    except (OSError, ValueError):
+        with open_own(folder / SUMMARY) as file:
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return {**found, "store": str(folder / STORE)} if isinstance(found, dict) else None
 
 
 def clear_results(folder: Path) -> None:

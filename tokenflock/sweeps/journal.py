@@ -13,14 +13,15 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import StoreError
 from .disk import Mark, replace_files, write_all
-from .grid import Grid
+from .grid import Axis, Grid
+from .ownership import NO_LINKS, open_own
 
 FORMAT = "tokenflock-sweep-journal-1"
 
@@ -40,6 +41,10 @@ class Header:
     def grid(self) -> Grid:
         """The cells of the sweep."""
         return Grid(self.shape, self.block_shape)
+
+    def describes(self, axes: Iterable[Axis], grid: Grid) -> bool:
+        """Whether it is about the cells of a sweep."""
+        return self.axes == tuple(axis.name for axis in axes) and self.grid == grid
 
 
 @dataclass(frozen=True)
@@ -80,23 +85,36 @@ def _checksum(text: str) -> str:
 def _header(format: str, text: list[Any], files: dict[str, list[Any]], **rest: Any) -> Header:
     lists = {name: tuple(rest.pop(name)) for name in ("axes", "shape", "block_shape")}
     counts = [*lists["shape"], *lists["block_shape"]]
-    if format != FORMAT or not all(isinstance(n, int) and n > 0 for n in counts):
+    of_one_length = len({*map(len, lists.values())}) == 1
+    if format != FORMAT or not of_one_length or not all(type(n) is int and n > 0 for n in counts):
         raise ValueError("a journal of another kind")
-    return Header(text=Mark(*text), files=_marks(files), **lists, **rest)
+    return Header(text=_mark(*text), files=_marks(files), **lists, **rest)
 
 
 def _entry(block: int, files: dict[str, list[Any]], failures: dict[str, str]) -> Entry:
+    if not all(isinstance(told, str) for told in failures.values()):
+        raise TypeError("a failure is told in words")
     return Entry(int(block), _marks(files), {int(place): told for place, told in failures.items()})
 
 
 def _marks(files: dict[str, list[Any]]) -> dict[str, Mark]:
-    return {name: Mark(*found) for name, found in files.items()}
+    return {name: _mark(*found) for name, found in files.items()}
+
+
+def _mark(size: int, digest: str) -> Mark:
+    if type(size) is not int or not isinstance(digest, str):
+        raise TypeError("a mark is a size and a digest")
+    return Mark(size, digest)
 
 
 def _stays_inside(name: str) -> bool:
-    """A journal may come from a stranger: no file it names may lie outside the folder."""
+    """A journal may come from a stranger: a file it names lies in the store, or in a folder of that."""
     path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts
+    return not path.is_absolute() and ".." not in path.parts and len(path.parts) <= 2
+
+
+def _within(places: Iterable[int], size: int) -> bool:
+    return all(0 <= place < size for place in places)
 
 
 class Journal:
@@ -119,7 +137,7 @@ class Journal:
             record = from_line(line)
             if isinstance(record, Header):
                 self.header = record
-            elif record is not None and self._is_block(record.block):
+            elif record is not None and self._fits(record):
                 self._note(record, place)
             else:
                 self.damaged.append(number)
@@ -129,7 +147,7 @@ class Journal:
         """Whole lines and where they begin; a last line without its end was never finished."""
         place = 0
         try:
-            with self.path.open("rb") as file:
+            with open_own(self.path) as file:
                 for line in file:
                     if line.endswith(b"\n"):
                         yield place, line
@@ -139,8 +157,14 @@ class Journal:
         except OSError as error:
             raise StoreError(f"cannot read {self.path}: {error.strerror or error}") from error
 
-    def _is_block(self, index: int) -> bool:
-        return self.header is None or 0 <= index < self.header.grid.block_count
+    def _fits(self, entry: Entry) -> bool:
+        """Whether there is such a block, with such cells; without a header nobody knows."""
+        if self.header is None:
+            return True
+        grid = self.header.grid
+        if not 0 <= entry.block < grid.block_count:
+            return False
+        return not entry.failures or _within(entry.failures, grid.block(entry.block).size)
 
     def _note(self, entry: Entry, place: int) -> None:
         self._places[entry.block] = place
@@ -171,7 +195,7 @@ class Journal:
 
     def _read(self, place: int) -> Header | Entry | None:
         try:
-            with self.path.open("rb") as file:
+            with open_own(self.path) as file:
                 file.seek(place)
                 return from_line(file.readline())
         except OSError:
@@ -187,7 +211,7 @@ class Journal:
     def append(self, entry: Entry) -> None:
         """Add a finished block; it counts when this returns, and leaves no trace if it fails."""
         line = to_line(entry)
-        descriptor = os.open(self.path, os.O_WRONLY)
+        descriptor = os.open(self.path, os.O_WRONLY | NO_LINKS)
         try:
             os.ftruncate(descriptor, self._end)
             os.lseek(descriptor, self._end, os.SEEK_SET)

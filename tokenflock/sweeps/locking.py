@@ -12,10 +12,9 @@ from pathlib import Path
 
 from ..errors import StoreError
 from .disk import keeping_what_is_done
+from .ownership import HOLDER, LOCK, open_own, refuse_links, write_own
 
-LOCK = ".lock"
-# Beside the lock and not in it: some versions of filelock empty the lock file of the other process.
-HOLDER = ".writer.json"
+LONGEST = 10_000
 
 
 @contextlib.contextmanager
@@ -23,6 +22,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     """Hold the folder of a sweep, or say which process does."""
     import filelock
 
+    refuse_links(folder)
     lock = filelock.FileLock(folder / LOCK, timeout=0)
     with keeping_what_is_done(folder):
         try:
@@ -34,7 +34,7 @@ def only_writer(folder: Path) -> Iterator[None]:
             ) from error
     try:
         with keeping_what_is_done(folder):
-            (folder / HOLDER).write_text(json.dumps(_this_process()))
+            write_own(folder / HOLDER, json.dumps(_this_process()))
         yield
     finally:
         with contextlib.suppress(OSError):
@@ -49,7 +49,8 @@ def _this_process() -> dict[str, str | int]:
 
 def _holder(folder: Path) -> str:
     try:
-        found = json.loads((folder / HOLDER).read_text())
+        with open_own(folder / HOLDER) as file:
+            found = json.loads(file.read(LONGEST))
         return f"process {found['pid']} on {found['host']} since {found['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

@@ -7,6 +7,7 @@ neither the array nor the cells. So chunks pass through a store that compares ea
 from __future__ import annotations
 
 import re
+import stat
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from . import checking
 from .checking import JOURNAL, STORE, Damage, Kind, check_fixed, check_journal, chunk_damage
 from .disk import Mark, how_to_continue, mark
 from .journal import Header, Journal
+from .ownership import refuse_links
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,6 +42,7 @@ def open_sweep(path: str | Path, verify: bool = True) -> xr.Dataset:
     and "missing" in `outcome`; the attributes `cells`, `cells_done` and `cells_failed` count them.
     """
     folder = _folder(Path(path))
+    refuse_links(folder, chunks=False)
     journal = Journal(folder / JOURNAL)
     header = journal.header
     if header is None:
@@ -49,6 +52,7 @@ def open_sweep(path: str | Path, verify: bool = True) -> xr.Dataset:
         raise _damaged(folder, fixed)
     store = CheckedStore(LocalStore(folder / STORE, read_only=True), folder, journal)
     dataset = _in_order(_open(folder, store))
+    _require_axes(folder, header, dataset)
     store.axes = {name: dataset[name].values for name in header.axes}
     damage = checking.verify(folder, journal, store.axes) if verify else []
     if damage:
@@ -70,6 +74,16 @@ def _folder(path: Path) -> Path:
             f"{path} is not the folder of a sweep (no {STORE}); open a run with tokenflock.open"
         )
     return folder
+
+
+def _require_axes(folder: Path, header: Header, dataset: xr.Dataset) -> None:
+    """A journal that is sound in itself may still be that of another dataset."""
+    found = tuple(dataset.sizes.get(name) for name in header.axes)
+    if found != header.shape or not set(header.axes) <= dataset.coords.keys():
+        raise StoreError(
+            f"{folder / JOURNAL} is not the journal of {STORE} beside it (it tells of {header.shape} "
+            "cells); take the folder from a copy"
+        )
 
 
 def _open(folder: Path, store: CheckedStore) -> xr.Dataset:
@@ -140,6 +154,8 @@ class CheckedStore(WrapperStore[LocalStore]):
         wanted = self._wanted(key, block)
         if block is not None and wanted is None:
             return None
+        if wanted is not None:
+            self._require_file(key, block)
         found = await super().get(key, prototype, byte_range)
         if wanted is not None and byte_range is None:
             self._check(key, block, wanted, None if found is None else found.to_bytes())
@@ -167,12 +183,22 @@ class CheckedStore(WrapperStore[LocalStore]):
         entry = self.journal.entry(block)
         return None if entry is None else entry.files.get(key)
 
+    def _require_file(self, key: str, block: int | None) -> None:
+        """A link or a pipe in the place of a file is none of ours, wherever it leads."""
+        try:
+            kind = (self.folder / STORE / key).lstat().st_mode
+        except OSError:
+            return
+        if not stat.S_ISREG(kind):
+            raise _damaged(self.folder, [self._damage("unreadable", key, block)])
+
     def _check(self, key: str, block: int | None, wanted: Mark, content: bytes | None) -> None:
         if content is not None and mark(content) == wanted:
             return
         kind: Kind = "missing" if content is None else "changed"
+        raise _damaged(self.folder, [self._damage(kind, key, block)])
+
+    def _damage(self, kind: Kind, key: str, block: int | None) -> Damage:
         if block is None:
-            damage = Damage(kind, f"{STORE}/{key}")
-        else:
-            damage = chunk_damage(kind, key, self._header, block, self.axes)
-        raise _damaged(self.folder, [damage])
+            return Damage(kind, f"{STORE}/{key}")
+        return chunk_damage(kind, key, self._header, block, self.axes)

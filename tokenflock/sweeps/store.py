@@ -14,6 +14,7 @@ what a killed process left half done is computed again, and gives the same bytes
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import shutil
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, StoreError
 from ..lab.folder import check_parent, missing_parents, writing
 from ..store import SCRATCH
 from .arrays import BlockEncoder, chunk_names, fixed_files
@@ -32,6 +33,7 @@ from .checking import JOURNAL, SPEC, STORE, Damage, Report, check_fixed, verify
 from .disk import (
     flush,
     flush_tree,
+    how_to_continue,
     keeping_what_is_done,
     mark,
     replace_files,
@@ -40,6 +42,7 @@ from .grid import Block, Index
 from .journal import Entry, Header, Journal, to_line
 from .layout import BlockResult, Layout
 from .locking import only_writer
+from .ownership import refuse_links
 from .plan import Sweep
 from .probe import layout_of
 from .stored_spec import stored_sweep
@@ -72,8 +75,7 @@ class SweepStore:
                 with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
                     fresh = Path(scratch) / folder.name
                     _fill(fresh, sweep, fixed)
-                    # Fails if another process has put a sweep there in the meantime.
-                    os.rename(fresh, folder)
+                    _put(fresh, folder)
                 flush(folder.parent)
         except BaseException:
             for parent in made:
@@ -93,9 +95,21 @@ class SweepStore:
         layout -- of that sweep, if it is known already.
         """
         folder = Path(folder)
+        refuse_links(folder)
         stored = stored_sweep(folder, sweep)
         known = layout if stored is sweep else None
-        return cls(folder, stored, layout_of(stored) if known is None else known)
+        opened = cls(folder, stored, layout_of(stored) if known is None else known)
+        opened._require_own_header()
+        return opened
+
+    def _require_own_header(self) -> None:
+        header = self.journal.header
+        if header is not None and not header.describes(self.sweep.axes, self.sweep.grid):
+            raise StoreError(
+                f"{self.folder / JOURNAL} is not the journal of {SPEC} beside it (its blocks are "
+                f"{header.block_shape} of {header.shape} cells); take the folder from a copy, or start "
+                "the sweep again with another --out"
+            )
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[list[str]]:
@@ -211,6 +225,18 @@ def _refuse_existing(folder: Path) -> None:
         )
     if exists:
         raise InputError(f"{folder} exists; choose another --out")
+
+
+def _put(fresh: Path, folder: Path) -> None:
+    try:
+        os.rename(fresh, folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        raise InputError(
+            f"another process has just made {folder}; choose another --out, or wait for it and continue "
+            f"with {how_to_continue(folder)}"
+        ) from error
 
 
 def _fill(fresh: Path, sweep: Sweep, fixed: dict[str, bytes]) -> None:

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..plain import printable
+
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -80,7 +82,7 @@ class Bar:
 
         from ..integrate.progress import make_bar
 
-        self._bar: Any = make_bar(escape(title))
+        self._bar: Any = make_bar(escape(printable(title)))
         self._rate = Rate()
 
     def standing(self, now: Standing) -> None:
@@ -88,7 +90,7 @@ class Bar:
         self._bar.update(self._bar.task_ids[0], completed=now.fraction, note=note)
 
     def say(self, sentence: str) -> None:
-        self._bar.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        self._bar.console.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
 
     def stop(self, failed: bool = False) -> None:
         self._bar.live.transient = failed
@@ -112,7 +114,7 @@ class Lines:
         self.say(f"{self._title}: {now.fraction:.0%}, {note}{left}")
 
     def say(self, sentence: str) -> None:
-        print(sentence, file=sys.stderr, flush=True)
+        print(printable(sentence), file=sys.stderr, flush=True)
 
     def stop(self, failed: bool = False) -> None: ...
 

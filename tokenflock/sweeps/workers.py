@@ -8,13 +8,14 @@ process is set up (`prepare_process`) before it computes.
 from __future__ import annotations
 
 import os
+import platform
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import metadata
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..errors import InputError, TokenflockError
+from ..errors import TokenflockError
 
 if TYPE_CHECKING:
     from .grid import Block
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Positions = tuple[int, ...]
 # Blocks under way for each thread that computes: one in work, one waiting for it.
 WINDOW = 2
+COMPARED = ("tokenflock", "jax", "jaxlib")
 
 
 class Order(NamedTuple):
@@ -57,27 +59,23 @@ def prepare_process() -> None:
 
 def versions() -> dict[str, str]:
     """What must be equal wherever the cells of one sweep are computed."""
-    return {name: metadata.version(name) for name in ("tokenflock", "jax", "jaxlib")}
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {name: metadata.version(name) for name in COMPARED} | {"Python": python}
 
 
-def compute(
-    order: Order, index: int, only: Positions | None, wanted: dict[str, str] | None = None
-) -> BlockResult:
-    """A block, in the process of a worker; `wanted` are the versions of whoever asks."""
-    found = versions()
-    if wanted is not None and found != wanted:
-        raise InputError(
-            f"a worker has {_listed(found)}, and this process {_listed(wanted)}; install the same "
-            "versions on the cluster, since others may give other numbers"
-        )
+def listed(found: dict[str, str | None]) -> str:
+    """Versions in words."""
+    return ", ".join(
+        f"{name} {version}" if version else f"no {name}" for name, version in found.items()
+    )
+
+
+def compute(order: Order, index: int, only: Positions | None) -> BlockResult:
+    """A block, in the process of a worker."""
     prepare_process()
     from .block import compute_block
 
     return compute_block(order.text, index, only, order.layout)
-
-
-def _listed(found: dict[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
 def told_or_raised(error: Exception) -> Exception:
