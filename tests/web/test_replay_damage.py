@@ -93,7 +93,9 @@ def test_a_damaged_chunk_is_told_and_the_rest_is_shown(how, sweep, finished):
     expected = shown(finished)[1]["energy"].copy()
     expected[1, 0] = np.nan
     np.testing.assert_array_equal(tables["energy"], expected)
-    words = {"missing": "missing", "a link": "not a plain file"}.get(how, "changed")
+    words = {"missing": "missing", "a link": "not a plain file"}.get(
+        how, "changed or cannot be read"
+    )
     place = "energy at beta = 4, temperature = 0.5, seed = 0 to 1 (sweep.zarr/energy/c.1.0.0.0)"
     assert replay["notes"][1:] == [
         f"{place} is {words}",
@@ -146,6 +148,21 @@ def test_without_a_journal_the_numbers_are_shown_unchecked(kind, sweep, tmp_path
     if kind == "pipe":
         os.mkfifo(journal)
     assert "the numbers are not checked" in notes_about(sweep)
+
+
+def test_a_disk_that_cannot_read_is_told_without_its_path(sweep, monkeypatch):
+    from zarr.storage import LocalStore
+
+    whole = LocalStore.get
+
+    async def failing(self, key, *rest):
+        if key == "energy/c.1.0.0.0":
+            raise PermissionError(13, "Permission denied", str(sweep / key))
+        return await whole(self, key, *rest)
+
+    monkeypatch.setattr(LocalStore, "get", failing)
+    assert "energy/c.1.0.0.0) is changed or cannot be read" in notes_about(sweep)
+    assert str(sweep) not in notes_about(sweep)
 
 
 def test_a_changed_spec_is_told_and_a_changed_axis_is_refused(sweep):

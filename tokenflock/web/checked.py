@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import warnings
 from pathlib import Path
@@ -86,7 +87,11 @@ def _journal(store: Path, told: Told) -> Journal | None:
             JOURNAL, f"its {JOURNAL} is too large for the page, so the numbers are not checked"
         )
         return None
-    journal = Journal(place)
+    try:
+        journal = Journal(place)
+    except StoreError:
+        told.unchecked = f"the numbers are not checked: {JOURNAL} cannot be read"
+        return None
     for damage in check_journal(journal):
         told.add(JOURNAL, str(damage))
     return journal
@@ -128,25 +133,25 @@ class ShownStore(CheckedStore):
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """A file as it was written, or None."""
-        chunk = CHUNK.fullmatch(key)
         path = self.folder / STORE / key
-        if path.exists() and not is_own_file(path):
-            self._tell(key, "is not a plain file")
-            return None
+        there = os.path.lexists(path)
         try:
-            return await super().get(key, prototype, byte_range)
-        except StoreError:
-            if chunk is None:
-                raise
-            self._tell(key, "is changed" if path.exists() else "is missing")
-            return None
+            if not there or is_own_file(path):
+                return await super().get(key, prototype, byte_range)
+            wrong = "is not a plain file"
+        except (StoreError, OSError):
+            wrong = "is changed or cannot be read" if there else "is missing"
+        header = self.journal.header
+        if CHUNK.fullmatch(key) is None or header is None or key in header.files:
+            raise StoreError(f"{STORE}/{key} {wrong}; {self.told.repair}")
+        self._tell(header, key, wrong)
+        return None
 
-    def _tell(self, key: str, wrong: str) -> None:
-        array, cells = key.split("/")[0], ""
-        place, header = CHUNK.fullmatch(key), self.journal.header
-        if place is not None and header is not None:
-            grid = header.grid
-            numbers = [int(n) for n in place["place"].split(".")[1:]][: len(grid.shape)]
-            index = int(np.ravel_multi_index(numbers, grid.blocks_along)) if numbers else 0
-            cells = f" at {where_is(grid.block(index), self.axes)}" if self.axes else ""
-        self.told.add(key, f"{array}{cells} ({STORE}/{key}) {wrong}")
+    def _tell(self, header: Header, key: str, wrong: str) -> None:
+        """Name the array, the cells of the chunk, and its file."""
+        array, _, place = key.partition("/")
+        grid = header.grid
+        numbers = [int(number) for number in place.split(".")[1:]][: len(grid.shape)]
+        index = int(np.ravel_multi_index(numbers, grid.blocks_along)) if numbers else 0
+        cells = where_is(grid.block(index), self.axes)
+        self.told.add(key, f"{array} at {cells} ({STORE}/{key}) {wrong}")
