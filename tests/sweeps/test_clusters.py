@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -26,15 +25,13 @@ from tiny_sweeps import (
 
 import tokenflock as flock
 from tokenflock.errors import InputError, SolveError
-from tokenflock.sweeps.cluster import _started, own_cluster, running_cluster
+from tokenflock.sweeps.cluster import own_cluster, running_cluster
 from tokenflock.sweeps.conduct import Wishes, conduct
 from tokenflock.sweeps.grid import Grid
 from tokenflock.sweeps.isolation import computed
 from tokenflock.sweeps.layout import BlockResult, Layout, Variable
-from tokenflock.sweeps.lookout import Lookout
 from tokenflock.sweeps.plan import parse_sweep
-from tokenflock.sweeps.remote import Sender
-from tokenflock.sweeps.workers import Order, prepare_process, versions
+from tokenflock.sweeps.workers import Order
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +84,6 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(tmp_path, monkeypatch, a
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["Python", "tokenflock", "jax", "jaxlib"])
-def test_a_worker_with_another_version_is_named(name):
-    found = {**versions(), name: "0.0.1"}
-    answer = {"worker": "tcp://10.0.0.7:1", "found": found, "problem": None}
-    sentence = rf"the worker at tcp://10.0.0.7:1 has .*{name} 0\.0\.1.*, and this process .*{name} "
-    with pytest.raises(InputError, match=sentence):
-        Sender(ORDER).accepted(answer)
-
-
 # Loaded by Python as it starts: neither tokenflock nor what pip knows of it can be found.
 WITHOUT_TOKENFLOCK = """
 import importlib.metadata, sys
@@ -135,19 +123,6 @@ def test_workers_without_tokenflock_are_refused(tmp_path, monkeypatch, lines, wo
             crew.attempt(Grid((3,), (3,)).block(0), None)
     finally:
         cluster.stop()
-
-
-def test_a_process_is_set_up_once_and_keeps_what_the_user_chose(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/nowhere")
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    for name in ("NPROC", "OPENBLAS_NUM_THREADS", "EQX_ON_ERROR"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    prepare_process()
-    prepare_process()
-    flags = os.environ["XLA_FLAGS"]
-    assert flags == "--xla_dump_to=/nowhere --xla_cpu_multi_thread_eigen=false"
-    assert (os.environ["NPROC"], os.environ["OMP_NUM_THREADS"]) == ("1", "3")
 
 
 # What workers find instead of the module that computes: numbers at once, and a cell that really ends
@@ -368,91 +343,3 @@ def test_a_cluster_of_ours_that_stays_without_workers_is_given_up(tmp_path, monk
                 crew.attempt(Grid((3,), (3,)).block(0), None)
     finally:
         cluster.stop()
-
-
-class Scheduler:
-    """Answers in turn what it is asked by a lookout."""
-
-    address = "tcp://10.0.0.5:8786"
-
-    def __init__(self, workers, busy=()):
-        self.ncores, self.processing = iter(workers), iter(busy)
-
-
-class Asking:
-    """A client that reads its scheduler's answers."""
-
-    def __init__(self, scheduler):
-        self.scheduler = scheduler
-
-    def sync(self, answers, callback_timeout):
-        assert callback_timeout < 1000
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-def lookout(monkeypatch, workers, busy=()):
-    monkeypatch.setattr("tokenflock.sweeps.lookout.LOOK_SECONDS", -1.0)
-    return Lookout(Asking(Scheduler(workers, busy)), lambda _: None, None)
-
-
-def test_workers_that_leave_again_and_again_are_given_up(monkeypatch):
-    one, none = {"tcp://w:1": 1}, {}
-    watch = lookout(monkeypatch, [one, none] * 20, [{"w": ("a",)}] * 20)
-    for _ in range(4):
-        watch.look()
-        watch.look()
-    watch.answered()
-    for _ in range(9):
-        watch.look()
-    with pytest.raises(SolveError, match="have left 5 times before one of them had finished"):
-        watch.look()
-
-
-def test_a_scheduler_that_hands_nothing_out_is_given_up(monkeypatch):
-    one = {"tcp://w:1": 1}
-    watch = lookout(monkeypatch, [one] * 3, [{"w": ()}, {"w": ("a",)}, {"w": ()}])
-    watch.look()
-    monkeypatch.setattr("tokenflock.sweeps.lookout.IDLE_SECONDS", -1.0)
-    watch.look()
-    with pytest.raises(
-        SolveError, match="has workers and blocks that wait, and has handed out none"
-    ):
-        watch.look()
-
-
-def test_a_scheduler_that_is_silent_is_given_up(monkeypatch):
-    with pytest.raises(SolveError, match="does not answer any more"):
-        lookout(monkeypatch, [TimeoutError()]).look()
-
-
-def test_each_worker_process_has_its_share_of_memory(monkeypatch):
-    given = {}
-    monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "6")
-    monkeypatch.setattr("distributed.LocalCluster", lambda **options: given.update(options))
-    _started(4)
-    assert given["env"] == {"TOKENFLOCK_MEMORY_GIB": "1.5"}
-
-
-def test_processes_that_never_start_are_given_up(monkeypatch):
-    monkeypatch.setattr("tokenflock.sweeps.cluster.START_SECONDS", 0.05)
-    monkeypatch.setattr("tokenflock.sweeps.cluster.STARTS", 1)
-    monkeypatch.setattr("distributed.LocalCluster", lambda **_: time.sleep(5))
-    with pytest.raises(SolveError, match="2 worker processes did not start"):
-        _started(2)
-
-
-def test_processes_that_do_not_start_are_a_sentence(monkeypatch):
-    starts = []
-
-    def refuse(**options):
-        starts.append(options["n_workers"])
-        raise RuntimeError("Nanny failed to start.")
-
-    monkeypatch.setattr("distributed.LocalCluster", refuse)
-    sentence = r"2 worker processes did not start \(Nanny failed to start.\); use fewer"
-    with pytest.raises(SolveError, match=sentence), own_cluster(ORDER, 2, print):
-        pass
-    assert starts == [2, 2, 2]
