@@ -1,6 +1,7 @@
 """Cells are computed as `solve` computes them, whatever else is in their block."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tokenflock.integrate.outcome import OUTCOMES
 from tokenflock.lab.spec import build_model
 from tokenflock.lab.tokens import build_tokens
 from tokenflock.sweeps.block import ERROR, MISSING, compute_block
+from tokenflock.sweeps.estimate import estimate, refuse_too_much
 from tokenflock.sweeps.probe import layout_of
 
 AXES = "beta = [0.5, 2.0, 6.0]\nseed = { seeds = 5 }"
@@ -141,6 +143,16 @@ def test_a_cell_that_does_not_fit_its_store_is_a_failure():
         result = compute_block(sweep.text, 0, None, wrong)
         assert all("other times" in told for told in result.failures.values())
         assert np.all(np.isnan(result.arrays["order_parameter"]))
+
+
+def test_workers_share_the_memory_of_a_machine(monkeypatch):
+    monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "1")
+    sweep = small_sweep("n = [4, 4000]")
+    layout = layout_of(sweep)
+    assert 3 * 8 * 4000**2 <= layout.working_bytes < 2**29
+    refuse_too_much(estimate(sweep, layout, 2), Path())
+    with pytest.raises(InputError, match="use fewer --workers"):
+        refuse_too_much(estimate(sweep, layout, 8), Path())
 
 
 @pytest.mark.parametrize("n", [60_000, 100_000_000])

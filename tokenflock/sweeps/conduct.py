@@ -114,7 +114,7 @@ def would_need(
         assert sweep is not None, "a new sweep needs a spec"
         layout = layout_of(sweep)
     count = worker_count(wishes, int(np.sum(~done)))
-    needed = estimate(sweep, layout, count)
+    needed = estimate(sweep, layout, _here(wishes, count))
     try:
         if folder is not None:
             check_folder(folder, wishes.resume, wishes.overwrite)
@@ -166,7 +166,8 @@ def _crew(job: Job, wishes: Wishes, watch: Watcher) -> Iterator[Crew]:
     """Those who compute what is left, after what they will need is found to be there."""
     left = int(np.sum(~job.done))
     count = worker_count(wishes, left)
-    refuse_too_much(estimate(job.sweep, job.layout, count), job.folder, float(np.mean(job.done)))
+    needed = estimate(job.sweep, job.layout, _here(wishes, count))
+    refuse_too_much(needed, job.folder, float(np.mean(job.done)))
     order = Order(job.sweep.text, job.layout)
     if wishes.scheduler is not None:
         _require_dask("--scheduler")
@@ -180,6 +181,11 @@ def _crew(job: Job, wishes: Wishes, watch: Watcher) -> Iterator[Crew]:
             watch.say(f"one process computes; for {count} workers {HOW_TO_INSTALL}")
         with contextlib.closing(InProcess(order)) as crew:
             yield crew
+
+
+def _here(wishes: Wishes, count: int) -> int:
+    """How many workers share this machine's memory: those of a foreign cluster have their own."""
+    return count if wishes.scheduler is None else 1
 
 
 def _require_dask(option: str) -> None:

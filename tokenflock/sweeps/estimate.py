@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import StoreError
 from ..memory import require_bytes
-from .cost import cell_seconds
+from .cost import mean_cell_seconds
 from .layout import Layout
 from .plan import Sweep
 from .workers import WINDOW
@@ -31,7 +31,7 @@ class Estimate:
 
 
 def estimate(sweep: Sweep, layout: Layout, workers: int) -> Estimate:
-    """Each worker holds the block it computes, and the results of a few more wait to be written."""
+    """Each worker holds a block and the sums of a cell; a few more blocks wait to be written."""
     batch = math.prod(sweep.grid.block_shape)
     block = batch * layout.cell_bytes
     return Estimate(
@@ -39,8 +39,8 @@ def estimate(sweep: Sweep, layout: Layout, workers: int) -> Estimate:
         blocks=sweep.grid.block_count,
         batch=batch,
         disk=float(sweep.grid.size * layout.cell_bytes),
-        memory=float(block * (2 * WINDOW * workers + 1)),
-        seconds=sweep.grid.size * cell_seconds(sweep.spec) / workers,
+        memory=float(block * (2 * WINDOW * workers + 1) + workers * layout.working_bytes),
+        seconds=sweep.grid.size * mean_cell_seconds(sweep) / workers,
     )
 
 
@@ -48,8 +48,8 @@ def refuse_too_much(needed: Estimate, folder: Path, done: float = 0.0) -> None:
     """Before anything is written; `done` is the fraction that lies on the disk already."""
     require_bytes(
         needed.memory,
-        f"blocks of {needed.batch} cells under way",
-        "lower --batch, save less often, or observe less",
+        f"the workers of this sweep and their blocks of {needed.batch} cells",
+        "use fewer --workers, lower --batch, save less often, or observe less",
     )
     left, free = needed.disk * (1.0 - done), free_bytes(folder)
     if left > free:

@@ -28,10 +28,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Layout:
-    """All arrays of a store, and the coordinates of their inner dimensions (time, token, ...)."""
+    """All arrays of a store, and the coordinates of their inner dimensions (time, token, ...).
+
+    working_bytes -- what the largest cell takes while it is computed.
+    """
 
     variables: tuple[Variable, ...]
     coordinates: dict[str, np.ndarray]
+    working_bytes: float = 0.0
 
     @property
     def cell_bytes(self) -> int:

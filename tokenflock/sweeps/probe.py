@@ -46,7 +46,9 @@ def layout_of(sweep: Sweep, cells: Cells | None = None) -> Layout:
     """The arrays of every cell: the largest of each kind, where cells differ in shape."""
     from .block import ERROR, MISSING
 
-    probes = _probes(sweep, Cells(sweep) if cells is None else cells)
+    places = _places(sweep)
+    working = max(_checked_bytes(sweep, index) for index in places)
+    probes = _probes(Cells(sweep) if cells is None else cells, places)
     shared = not _clock_axes(sweep)
     found: dict[str, Variable] = {}
     # Cells of one program have the same arrays; tracing them takes a second.
@@ -71,7 +73,7 @@ def layout_of(sweep: Sweep, cells: Cells | None = None) -> Layout:
         says = {"units": "1", "long_name": f"{path} of the cell"}
         found[seed_name(path)] = Variable(seed_name(path), (), (), "int64", -1, says)
     _check_names(sweep, found, coordinates)
-    return Layout(tuple(found.values()), coordinates)
+    return Layout(tuple(found.values()), coordinates, working)
 
 
 def _clock_axes(sweep: Sweep) -> list[int]:
@@ -121,7 +123,7 @@ def _with_saves(variable: Variable, saves: int) -> Variable:
     return dataclasses.replace(variable, shape=(saves, *variable.shape[1:]))
 
 
-def _probes(sweep: Sweep, cells: Cells) -> list[Cell]:
+def _places(sweep: Sweep) -> list[Index]:
     """The first cell, and those that may have larger or other arrays."""
     first = (0,) * len(sweep.axes)
     corners = list(itertools.product(*(sorted({0, *_largest(axis)}) for axis in sweep.axes)))
@@ -130,24 +132,28 @@ def _probes(sweep: Sweep, cells: Cells) -> list[Cell]:
         for place, axis in enumerate(sweep.axes)
         for value in _worded(axis)
     ]
-    others = [index for index in [*corners[::-1][:MOST_TRACED], *words[:MOST_TRACED]] if any(index)]
-    for index in (first, *others):
-        _refuse_memory(sweep, index)
+    others = [*corners[::-1][:MOST_TRACED], *words[:MOST_TRACED]]
+    return list(dict.fromkeys([first, *others]))
+
+
+def _probes(cells: Cells, places: list[Index]) -> list[Cell]:
+    first, *others = places
     return [cells.cell(first), *(cell for index in others for cell in _made(cells, index))]
 
 
-def _refuse_memory(sweep: Sweep, index: Index) -> None:
-    """Before tokens are drawn that would fill the machine."""
+def _checked_bytes(sweep: Sweep, index: Index) -> float:
+    """What a cell takes; refused before tokens are drawn that would fill the machine."""
     try:
         spec = validated(sweep.cell_table(index), "this cell")
         needed = cell_bytes(spec)
     except InputError:
-        return
+        return 0.0
     require_bytes(
         needed,
         f"the sums over n={tokens_of(spec)} tokens of the cell {sweep.says_where(index)}",
         "sweep fewer tokens, or use reduction = 'tiled' or 'auto'",
     )
+    return needed
 
 
 def _made(cells: Cells, index: Index) -> list[Cell]:
