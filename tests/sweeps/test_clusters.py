@@ -76,7 +76,14 @@ def test_a_scheduler_and_workers_started_elsewhere_give_the_same_bytes(tiny, tmp
         cluster.stop()
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "what://is-this:1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://127.0.0.1:9",
+        pytest.param("nonsense", marks=pytest.mark.slow),
+        pytest.param("what://is-this:1", marks=pytest.mark.slow),
+    ],
+)
 def test_a_scheduler_that_does_not_answer_is_a_sentence(tmp_path, monkeypatch, address):
     monkeypatch.setattr("tokenflock.sweeps.cluster.CONNECT_SECONDS", 0.5)
     with pytest.raises(InputError, match="no dask scheduler answers at"):
@@ -104,9 +111,10 @@ importlib.metadata.version = version
             WITHOUT_TOKENFLOCK,
             r"the worker at tcp://\S+ has no tokenflock, jax \d.*install the same",
         ),
-        (
+        pytest.param(
             "import sys; sys.modules['tokenflock'] = None",
             r"the worker at \S+ cannot load tokenflock: ",
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["missing", "broken"],
@@ -333,6 +341,7 @@ def test_a_cluster_without_workers_is_waited_for(tmp_path, monkeypatch):
     assert answer.arrays["x"].tolist() == [0.0, 1.0, 2.0]
 
 
+@pytest.mark.slow
 def test_a_cluster_of_ours_that_stays_without_workers_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("tokenflock.sweeps.lookout.LOOK_SECONDS", 0.1)
     cluster = SeparateCluster(tmp_path, workers=0)

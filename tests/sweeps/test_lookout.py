@@ -90,6 +90,15 @@ def test_a_scheduler_that_hands_nothing_out_is_given_up(monkeypatch):
         watch.look()
 
 
+def test_a_cluster_of_ours_without_processes_is_given_up(monkeypatch):
+    watch = lookout(monkeypatch, [{}, {}])
+    watch.patience = 60.0
+    watch.look()
+    watch.patience = -1.0
+    with pytest.raises(SolveError, match="all worker processes are gone"):
+        watch.look()
+
+
 def test_a_scheduler_that_is_silent_is_given_up(monkeypatch):
     with pytest.raises(SolveError, match="does not answer any more"):
         lookout(monkeypatch, [TimeoutError()]).look()

@@ -67,14 +67,16 @@ def test_a_failure_of_a_cell_that_is_not_there_is_damage(store):
 
 # --- links ----------------------------------------------------------------------------------------
 
-LINKS = [
-    *("sweep.toml", "journal.jsonl", "summary.json", "figure.png", ".lock", ".writer.json"),
-    *("sweep.zarr", "sweep.zarr/energy", "sweep.zarr/steps/c.1.1.1", "sweep.zarr/zarr.json"),
+LINKS = ["journal.jsonl", ".lock", ".writer.json", "sweep.zarr/energy", "sweep.zarr/steps/c.1.1.1"]
+MORE_LINKS = [
+    *("sweep.toml", "summary.json", "figure.png", "sweep.zarr", "sweep.zarr/zarr.json"),
     *(".writing-block", ".writing-summary.json"),
 ]
 
 
-@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize(
+    "name", [*LINKS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_LINKS)]
+)
 def test_a_link_in_the_folder_of_a_stranger_is_refused(store, tmp_path, name):
     write_blocks(store)
     place, outside = store.folder / name, tmp_path / "mine"

@@ -31,6 +31,8 @@ batch = 2
 [sweep.axes]
 beta = [1.0, 4.0, 9.0]
 seed = { seeds = 4 }
+[output]
+figure = false
 """
 # The same program with more steps: about a tenth of a second for a cell.
 SLOW_CELLS = TINY.replace("step = 0.1", "step = 5e-5")
