@@ -130,7 +130,9 @@ def complete(table: dict[str, Any], keys: list[str], asked_by: str) -> list[str]
             options = " or ".join(".".join(path) for path in found)
             raise InputError(f"{asked_by} {given}=... is ambiguous; write {options}")
     known = sorted({path[-1] for path in _allowed(table)})
-    raise InputError(f"{asked_by} {given}=...: this spec has no key {given!r}{nearest(given, known)}")
+    raise InputError(
+        f"{asked_by} {given}=...: this spec has no key {given!r}{nearest(given, known)}"
+    )
 
 
 def _leaves(table: dict[str, Any], prefix: tuple[str, ...] = ()) -> list[list[str]]:

@@ -62,9 +62,7 @@ def _path(problem: Any, table: dict[str, Any]) -> Path:
     return tuple(kept)
 
 
-def _sentence(
-    path: Path, problems: list[Any], table: dict[str, Any], root: type[BaseModel]
-) -> str:
+def _sentence(path: Path, problems: list[Any], table: dict[str, Any], root: type[BaseModel]) -> str:
     where = ".".join(str(part) for part in path) or "the spec"
     problem = problems[0]
     kind, context = problem["type"], problem.get("ctx", {})
