@@ -75,6 +75,11 @@ process held with the model in place.""",
 whose frames it reads; the server and its workers share the cores with them. Timed in a third process, one
 question at a time: 95 of 100 answers come within the number. Runs are computed in processes of lower
 priority, never in the one that answers.""",
+    "sweep": """Cells of about a second in blocks of two, each written and flushed to disk. Seconds per
+cell are counted from the first stored block of every worker to the last, so that starting processes and
+compiling are left out; the bare loop calls the same compiled program and keeps nothing. The three take
+turns, and the best of three rounds counts. The third row is
+the whole command, from its start, with programs in the compilation cache.""",
     "gpu-dense": """As dense-cpu, on one GPU. The fused bfloat16 kernels keep three digits; their heads
 are padded to a multiple of eight.""",
     "gpu-phase": """One panel of the phase diagram of 2312.10794, Fig. 3, with the published settings: at

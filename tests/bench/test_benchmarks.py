@@ -22,6 +22,7 @@ NAMES = [
     "startup",
     "trace",
     "play",
+    "sweep",
     "gpu-dense",
     "gpu-phase",
 ]

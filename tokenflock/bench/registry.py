@@ -19,6 +19,7 @@ MODULES = (
     "startup",
     "trace",
     "play",
+    "sweep",
     "gpu_dense",
     "gpu_phase",
 )
