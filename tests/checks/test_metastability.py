@@ -112,6 +112,7 @@ def test_cluster_reduced_flow_keeps_time_up_to_beta_14(beta):
     assert measured == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_merging_agrees_with_the_full_flow():
     """The reduced flow follows the full one while tokens merge, and re-expands to all n tokens."""
     tokens = flock.uniform(flock.Sphere(2), 12, seed=3)
@@ -156,6 +157,7 @@ def test_T25_K5_1_growth_rates_of_the_particle_field(name, beta):
                 assert expected == pytest.approx(printed, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_K5_6_pairing_phase():
     """Three equal clusters, beta = 40: in running-overlap time the closest pair follows the limit law.
 

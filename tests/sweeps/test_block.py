@@ -94,6 +94,7 @@ def test_non_finite_tokens_are_a_failure():
     assert OUTCOMES[cells[1,][0]["outcome"]] == "non-finite"
 
 
+@pytest.mark.slow
 def test_cells_of_different_shapes_share_a_store():
     sweep = small_sweep("n = [4, 6]\nseed = { seeds = 2 }", "save.states=true")
     layout = {variable.name: variable for variable in layout_of(sweep).variables}
@@ -107,6 +108,7 @@ def test_cells_of_different_shapes_share_a_store():
     assert np.array_equal(small[:, :4], np.asarray(solved(sweep.cell_spec((0, 1))).states))
 
 
+@pytest.mark.slow
 def test_cells_with_clocks_of_their_own():
     sweep = small_sweep('pair = { zip = { beta = [1.0, 3.0], "solve.t1" = [1.0, 2.0] } }')
     layout = {variable.name: variable for variable in layout_of(sweep).variables}
@@ -192,7 +194,12 @@ def test_more_tokens_than_memory_are_refused_wherever_they_stand(n, monkeypatch)
             id="merging and stopping",
             marks=pytest.mark.slow,
         ),
-        pytest.param("step = [0.1, 0.25]", ["solve={t1=2.0, step=0.1}"], id="layers"),
+        pytest.param(
+            "step = [0.1, 0.25]",
+            ["solve={t1=2.0, step=0.1}"],
+            id="layers",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_other_sorts_of_cells_are_what_solve_gives(axes, settings):

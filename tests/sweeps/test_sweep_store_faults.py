@@ -52,7 +52,7 @@ def fail(code):
 # --- disks that fail ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("code", [errno.ENOSPC, pytest.param(errno.EIO, marks=pytest.mark.slow)])
 def test_a_call_that_fails_leaves_the_block_undone_and_the_rest_alone(store, whole, code):
     write_blocks(store, [0])
     block, tried = GRID.block(1), 0
@@ -209,6 +209,7 @@ def check_after_a_kill(store, before):
     return again.done()
 
 
+@pytest.mark.slow
 def test_killed_at_every_system_call_of_a_block(store, whole, writers):
     done, survived = store.done(), False
     write_blocks(store, range(GRID.block_count - 1))
