@@ -29,6 +29,8 @@ HOMES = [
     "dynamics",
     "space",
     "measure",
+    "density",
+    "meanfield.circle",
     "observables.base",
     "reduce.auto",
     "reduce.dense",

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .density import Density
 from .describe import rebuild
 from .dynamics import beta_axes
 from .errors import InputError
@@ -40,6 +41,7 @@ class Trajectory:
         details: dict[str, dict[str, Any]] | None = None,
         model: Any = None,
         measure: Measure | None = None,
+        density: Density | None = None,
     ):
         self.arrays = arrays
         self.axes = axes
@@ -49,6 +51,7 @@ class Trajectory:
         # What made the run, while it is at hand; a stored run rebuilds both from its attributes.
         self._model = model
         self._measure = measure
+        self._density = density
 
     @functools.cached_property
     def dataset(self) -> xr.Dataset:
@@ -98,14 +101,29 @@ class Trajectory:
         return self.coords["time"]
 
     @property
-    def initial(self) -> Measure:
-        """The tokens at t = 0."""
-        return self.measure_at("initial_points")
+    def initial(self) -> Any:
+        """The tokens, or the density, at t = 0."""
+        return self._end("initial")
 
     @property
-    def final(self) -> Measure:
-        """The tokens at the end."""
-        return self.measure_at("final_points")
+    def final(self) -> Any:
+        """The tokens, or the density, at the end."""
+        return self._end("final")
+
+    def _end(self, which: str) -> Any:
+        if self.is_density:
+            return self.blank_density.at(jnp.asarray(self.arrays[f"{which}_state"]))
+        return self.measure_at(f"{which}_points")
+
+    @property
+    def is_density(self) -> bool:
+        """Whether this is a run of the infinite-token limit, whose states are no tokens."""
+        return "initial_state" in self.arrays
+
+    @functools.cached_property
+    def blank_density(self) -> Density:
+        """The density of a run without its state: how it is held."""
+        return rebuild(self.attributes["density"]) if self._density is None else self._density
 
     def measure_at(self, name: str) -> Measure:
         """The measure of one stored array of tokens."""

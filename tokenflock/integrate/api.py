@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..density import Density
 from ..dynamics import Clusters, Dynamics, State
 from ..errors import InputError, SolveError, require
 from ..health import energy_direction
@@ -32,7 +33,7 @@ from .stops import Stop
 
 def solve(
     model: Dynamics,
-    x0: Measure,
+    x0: Measure | Density,
     t1: float,
     *,
     rtol: float | None = None,
@@ -60,9 +61,32 @@ def solve(
     with jax.grad through `run.states` and `run.array(name)`.
 
     `merge=Merge(radius)` glues tokens into weighted clusters, and `clock=LogTime()` steps in log t: use
-    both for metastable times e^{c beta}. A run that fails raises SolveError whose text is advice, or
+    both for metastable times e^{c beta}. A `Density` in the place of tokens is their limit n -> infinity:
+    noise becomes diffusion (rtol and atol apply), and the run stops where its discretisation no longer
+    holds it. A run that fails raises SolveError whose text is advice, or
     with `throw=False` returns what was reached, with the advice in `run.advice`.
     """
+    _check_types(model, x0)
+    _check_time(t1)
+    if isinstance(x0, Density):
+        from ..meanfield.api import solve_density
+
+        return solve_density(
+            model,
+            x0,
+            t1,
+            rtol=rtol,
+            atol=atol,
+            dt=dt,
+            method=method,
+            save=save,
+            stop=stop,
+            clock=clock,
+            max_steps=max_steps,
+            progress=progress,
+            throw=throw,
+            unused={"merge": merge, "reduction": reduction},
+        )
     plan, measure, times = prepare(
         model,
         x0,
@@ -179,8 +203,8 @@ def _check_types(model: object, x0: object) -> None:
         "flock.Dynamics(None, term) or use a named model such as flock.SA(beta)",
     )
     require(
-        isinstance(x0, Measure),
-        f"the tokens must be a Measure, got {type(x0).__name__}; make one with "
+        isinstance(x0, Measure | Density),
+        f"the tokens must be a Measure or a Density, got {type(x0).__name__}; make one with "
         "flock.from_array(flock.Sphere(d), x) or flock.uniform(...)",
     )
 

@@ -177,10 +177,10 @@ def _event(plan: Plan, start: Array) -> diffrax.Event | None:
     if isinstance(plan.numerics.stepper, LayerStepper):
         # A network has no state between two layers: end with the layer that meets the condition.
         return diffrax.Event(value)
-    return diffrax.Event(value, _StopSearch(rtol=1e-12, atol=1e-12))
+    return diffrax.Event(value, StopSearch(rtol=1e-12, atol=1e-12))
 
 
-class _StopSearch(optx.Bisection):
+class StopSearch(optx.Bisection):
     """Bisection for the time of a stop, which also accepts the samples of a batch that had none.
 
     For those diffrax searches the end of the last step as the root of (end - t): it falls, and is

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-OUTCOMES = ("finished", "stopped", "step-limit", "step-too-small", "solver-failed", "non-finite")
+OUTCOMES = (
+    "finished",
+    "stopped",
+    "step-limit",
+    "step-too-small",
+    "solver-failed",
+    "non-finite",
+    "unresolved",
+    "blow-up",
+)
 
 ADVICE = {
     "finished": "reached t1",
@@ -25,12 +34,19 @@ ADVICE = {
         "the tokens became NaN or infinite: lower the step or the noise, and check the weights; on "
         "R^d use the rescaled frame (RescaledSA), since tokens grow like e^(lambda t)"
     ),
+    "unresolved": (
+        "the density has grown scales finer than its discretisation holds: attention sharpens "
+        "densities without end, so use more modes or quantiles, or stop earlier"
+    ),
+    "blow-up": (
+        "the covariance grows without bound before t1: this is the model's own behaviour, stop earlier"
+    ),
 }
 
 
 def name_outcome(code: int, finite: bool) -> str:
     """The outcome of one sample."""
-    name = OUTCOMES[min(int(code), len(OUTCOMES) - 2)]
+    name = OUTCOMES[int(code)]
     return name if finite else ("non-finite" if name in ("finished", "stopped") else name)
 
 

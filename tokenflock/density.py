@@ -1,0 +1,172 @@
+"""A measure of infinitely many tokens, held by finitely many numbers.
+
+`Density(on, state)` is a state like `Measure`, and `solve` moves it by the same models: it is the limit
+n -> infinity of the tokens, d_t mu + div(mu v[mu]) = T Laplacian mu. `on` says how it is held:
+
+| on | measures | numbers |
+|---|---|---|
+| Fourier(modes) | densities on the circle | Fourier coefficients |
+| Quantiles(n) | any measure on the circle, also as it becomes atoms | equal-mass characteristics |
+| Zonal(d, degree) | densities on S^{d-1} that are symmetric about an axis | Gegenbauer coefficients |
+| Harmonics(degree) | densities on S^2 | spherical-harmonic coefficients |
+| Moments(d) | Gaussian measures on R^d | mean and covariance |
+
+Densities are relative to the uniform probability: the uniform measure has density 1 everywhere.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .dynamics import Dynamics
+from .errors import require
+from .measure import Measure
+from .runtime import ArrayLike, Scalar, is_traced
+from .space import Space
+
+# A density at points (m, d), in any units: it is divided by its integral.
+Law = Callable[[Float[Array, "m d"]], Float[Array, " m"]]
+# f(model, t, state, **parameters of the observable)
+Functional = Callable[..., Array]
+
+
+class Scheme(eqx.Module):
+    """A discretisation with its tables: what the solver needs at every step."""
+
+    @abc.abstractmethod
+    def prepared(self, model: Dynamics) -> Scheme:
+        """With whatever the model's terms need, computed once for a run."""
+
+    @abc.abstractmethod
+    def transport(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """The time derivative of the state by the model's field, without noise."""
+
+    @abc.abstractmethod
+    def damping(self, model: Dynamics) -> Array | None:
+        """Rates r >= 0 of the noise, which adds -r * state; None where there is none.
+
+        They are treated implicitly. A scheme that cannot write its noise so adds it in `transport`.
+        """
+
+    @abc.abstractmethod
+    def power(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """d/dt of `free_energy` by the dissipation identity, from the field alone."""
+
+    @abc.abstractmethod
+    def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """E[mu] - T int rho log rho: what the flow increases where it is a gradient flow."""
+
+    @abc.abstractmethod
+    def mass(self, state: Array) -> Array:
+        """The total mass, 1 up to rounding."""
+
+    @abc.abstractmethod
+    def lowest(self, state: Array) -> Array:
+        """The smallest density, negative where the discretisation has undershot."""
+
+    @abc.abstractmethod
+    def tail(self, state: Array) -> Array:
+        """Share of the state in its finest scales; beyond the discretisation's `tail` it is lost."""
+
+    @abc.abstractmethod
+    def functionals(self) -> dict[str, Functional]:
+        """Observables with a formula of their own, by name; others are read off `measure`."""
+
+    @abc.abstractmethod
+    def measure(self, state: Array) -> Measure:
+        """Points and weights with the same integrals, or InputError where there are none."""
+
+    @abc.abstractmethod
+    def values(self, state: Array) -> Float[Array, " node"]:
+        """The density at `nodes`, relative to the uniform probability."""
+
+
+class Discretisation(eqx.Module):
+    """How a density is held by finitely many numbers: a value with plain numbers in it."""
+
+    # Names of the axes of the state, for labelled results.
+    axes: ClassVar[tuple[str, ...]]
+
+    @property
+    @abc.abstractmethod
+    def space(self) -> Space:
+        """Where the measure lives."""
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the state."""
+
+    @property
+    @abc.abstractmethod
+    def largest_tail(self) -> float:
+        """The tail at which a run stops, since finer scales than the discretisation's have grown."""
+
+    @abc.abstractmethod
+    def scheme(self) -> Scheme:
+        """The tables, made once per discretisation."""
+
+    @abc.abstractmethod
+    def project(self, law: Law) -> Array:
+        """The state of a density given at points, made a probability."""
+
+    @abc.abstractmethod
+    def check(self, model: Dynamics) -> None:
+        """Refuse a model this discretisation cannot follow, with a sentence."""
+
+    @abc.abstractmethod
+    def advice(self) -> str:
+        """What to do when the finest scales have grown: another discretisation, or a larger one."""
+
+
+class Density(eqx.Module):
+    """A measure held by the numbers `state` on the discretisation `on`."""
+
+    on: Discretisation
+    state: Float[Array, "*state"]
+
+    def __init__(self, on: Discretisation, state: ArrayLike):
+        self.on = on
+        self.state = jnp.asarray(state, dtype=float)
+        require(
+            self.state.shape == on.shape,
+            f"a density on {on} has a state of shape {on.shape}, got {self.state.shape}",
+        )
+        if not is_traced(self.state):
+            require(
+                bool(jnp.all(jnp.isfinite(self.state))), "the density has NaN or infinity in it"
+            )
+
+    @staticmethod
+    def from_law(on: Discretisation, law: Law) -> Density:
+        """The density whose values at points are `law(points)` up to a factor; see `laws`."""
+        return Density(on, on.project(law))
+
+    @property
+    def space(self) -> Space:
+        """Where the measure lives."""
+        return self.on.space
+
+    @property
+    def values(self) -> Float[Array, " node"]:
+        """The density at the nodes, relative to the uniform probability."""
+        return self.on.scheme().values(self.state)
+
+    @property
+    def mass(self) -> Float[Array, ""]:
+        """The total mass, 1 up to rounding."""
+        return self.on.scheme().mass(self.state)
+
+    def as_measure(self) -> Measure:
+        """Points and weights with the same integrals: quadrature nodes, or equal-mass quantiles."""
+        return self.on.scheme().measure(self.state)
+
+    def at(self, state: Array) -> Density:
+        """Another state of the same discretisation (no checks: used inside compiled code)."""
+        return eqx.tree_at(lambda density: density.state, self, state)

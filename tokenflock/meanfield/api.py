@@ -1,0 +1,98 @@
+"""solve for a density: the request checked, turned into a plan, and solved."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+
+from ..density import Density
+from ..dynamics import Dynamics
+from ..errors import InputError, SolveError, require
+from ..integrate.clocks import Clock, Physical
+from ..integrate.methods import Layers, Method, Numerics, Stiff, resolve
+from ..integrate.outcome import succeeded
+from ..integrate.save import Save
+from ..integrate.steppers import Retracted
+from ..integrate.stops import Stop
+from ..runtime import is_traced
+from ..trajectory import Trajectory
+from .assemble import from_density_segment
+from .solving import DensityPlan, DiagonalSolve, integrate_density
+
+
+def solve_density(
+    model: Dynamics,
+    x0: Density,
+    t1: float,
+    *,
+    rtol: float | None,
+    atol: float | None,
+    dt: float | None,
+    method: Method,
+    save: Save | None,
+    stop: Stop | Sequence[Stop],
+    clock: Clock | None,
+    max_steps: int,
+    progress: bool,
+    throw: bool,
+    unused: dict[str, Any],
+) -> Trajectory:
+    """The limit of `solve` for infinitely many tokens; see there for the arguments."""
+    for name, given in unused.items():
+        require(given is None, f"a density has no tokens, so {name} has no meaning; leave it out")
+    x0.on.check(model)
+    save = Save(states=True) if save is None else save
+    times = save.times(t1)
+    plan = DensityPlan(
+        model=model,
+        blank=x0.at(jnp.zeros_like(x0.state)),
+        scheme=x0.on.scheme(),
+        numerics=density_numerics(model, x0, method, rtol, atol, dt, max_steps),
+        clock=Physical() if clock is None else clock,
+        observe=save.observe,
+        stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
+        jumps=jnp.asarray(model.jumps(t1), dtype=float),
+        states=save.states,
+        progress=progress and sys.stderr is not None,
+    )
+    segment = integrate_density(plan, x0.state, jnp.asarray(times))
+    if is_traced(segment):
+        return from_density_segment(plan, x0, segment, t1)
+    run = from_density_segment(plan, x0, jax.block_until_ready(segment), t1)
+    if throw and not succeeded(run.outcome):
+        raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {run.advice}")
+    return run
+
+
+def density_numerics(
+    model: Dynamics,
+    x0: Density,
+    method: Method,
+    rtol: float | None,
+    atol: float | None,
+    dt: float | None,
+    max_steps: int,
+) -> Numerics:
+    """Dopri8 without noise; with it KenCarp4, whose implicit stages are the diffusion's."""
+    if isinstance(method, Layers):
+        raise InputError("a density has no layers; leave out method, and give rtol and atol, or dt")
+    quiet = Dynamics(model.space, model.terms, None, None, model.frame, model.label)
+    numerics = resolve(quiet, method, rtol, atol, dt, None, max_steps)
+    if isinstance(method, diffrax.AbstractSolver):
+        solver = method
+    elif x0.on.scheme().damping(model) is not None:
+        require(
+            not isinstance(method, Stiff), "noise is implicit already; leave out method=Stiff()"
+        )
+        solver = diffrax.KenCarp4(root_finder=DiagonalSolve())
+    else:
+        assert isinstance(numerics.stepper, Retracted)
+        solver = numerics.stepper.solver
+    return Numerics(
+        solver, numerics.controller, numerics.dt0, numerics.max_steps, type(solver).__name__
+    )

@@ -1,0 +1,162 @@
+"""From the arrays of a density solve to one labelled Trajectory."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..density import Density
+from ..describe import describe
+from ..dynamics import has_beta_batch
+from ..integrate.outcome import ADVICE, worst_outcome
+from ..provenance import provenance
+from ..runtime import is_traced
+from ..trajectory import Trajectory
+from .solving import DensityPlan, DensitySegment
+
+# Kept at every save for the health of a run.
+WATCHED = {
+    "mass": ("1", "Total mass"),
+    "lowest": ("1", "Smallest density, relative to the uniform law"),
+    "tail": ("1", "Size of the finest scales of the discretisation"),
+    "free_energy": ("1", "Energy minus temperature times int rho log rho"),
+    "work": ("1", "Integral of the dissipation so far"),
+}
+COUNTS = {
+    "steps": "num_steps",
+    "accepted_steps": "num_accepted_steps",
+    "rejected_steps": "num_rejected_steps",
+}
+
+
+def from_density_segment(
+    plan: DensityPlan, x0: Density, segment: DensitySegment, t1: float
+) -> Trajectory:
+    """Label the arrays of a segment."""
+    lead = ("beta",) if has_beta_batch(plan.model) else ()
+    arrays, times = _rows(segment, lead)
+    arrays |= {"final_state": segment.final, "final_time": segment.final_time}
+    arrays |= {"outcome_code": segment.outcome}
+    arrays |= {name: segment.stats[counter] for name, counter in COUNTS.items()}
+    inner = _inner_axes(plan, x0)
+    axes = {name: (*lead, "time", *inner.get(name, ())) for name in segment.saved}
+    axes |= {name: lead for name in arrays if name not in axes}
+    axes["final_state"] = (*lead, *x0.on.axes)
+    arrays["initial_state"], axes["initial_state"] = x0.state, x0.on.axes
+    return Trajectory(
+        arrays,
+        axes,
+        _coords(plan, x0, times),
+        _attributes(plan, x0, arrays, len(lead), t1),
+        _details(plan),
+        plan.model,
+        density=x0.at(jnp.zeros_like(x0.state)),
+    )
+
+
+def _rows(segment: DensitySegment, lead: tuple[str, ...]) -> tuple[dict[str, Any], Any]:
+    """The saved rows that were reached, closed by the state where an early end came."""
+    if is_traced(segment):
+        return dict(segment.saved), segment.times.reshape(-1, segment.times.shape[-1])[0]
+    times = np.asarray(segment.times)
+    if not lead:
+        done = np.isfinite(times) & (times <= float(segment.final_time))
+        if np.all(done):
+            return dict(segment.saved), times
+        ends = {**segment.final_saved}
+        rows = {
+            name: np.concatenate([np.asarray(value)[done], np.asarray(ends[name])[None]])
+            for name, value in segment.saved.items()
+        }
+        return rows, np.append(times[done], float(segment.final_time))
+    reached = np.isfinite(times)
+    keep = np.any(reached, axis=0)
+    rows = {}
+    for name, value in segment.saved.items():
+        mask = reached.reshape(reached.shape + (1,) * (value.ndim - 2))
+        rows[name] = np.where(mask, np.asarray(value), np.nan)[:, keep]
+    return rows, np.min(times, axis=0)[keep]
+
+
+def _inner_axes(plan: DensityPlan, x0: Density) -> dict[str, tuple[str, ...]]:
+    return {"states": x0.on.axes, **{thing.name: thing.axes for thing in plan.observe}}
+
+
+def _coords(plan: DensityPlan, x0: Density, times: Any) -> dict[str, Any]:
+    coords: dict[str, Any] = {"time": times}
+    for part in plan.model.attentions():
+        if part.beta.ndim == 1:
+            coords["beta"] = np.asarray(part.beta)
+    for name, size in zip(x0.on.axes, x0.on.shape, strict=True):
+        coords[name] = np.arange(size)
+    for thing in plan.observe:
+        coords.update(thing.coords)
+    return coords
+
+
+def _details(plan: DensityPlan) -> dict[str, dict[str, Any]]:
+    known = {name: {"units": units, "long_name": says} for name, (units, says) in WATCHED.items()}
+    return {**known, **{thing.name: thing.attributes for thing in plan.observe}}
+
+
+def _attributes(
+    plan: DensityPlan, x0: Density, arrays: dict[str, Any], time_axis: int, t1: float
+) -> dict[str, Any]:
+    attributes: dict[str, Any] = {"label": plan.model.label}
+    if is_traced(arrays, plan.model, x0):
+        return {**attributes, "outcome": "traced", "advice": "inside a JAX transformation"}
+    inner = tuple(range(-len(x0.on.shape), 0))
+    finite = np.all(np.isfinite(np.asarray(arrays["final_state"])), axis=inner)
+    outcome = worst_outcome(np.asarray(arrays["outcome_code"]), np.asarray(finite))
+    return {
+        **attributes,
+        "model": describe(plan.model),
+        "density": describe(x0.at(jnp.zeros_like(x0.state))),
+        "numerics": _numerics(plan, t1),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **provenance(),
+        "outcome": outcome,
+        "advice": x0.on.advice() if outcome == "unresolved" else ADVICE[outcome],
+        "health": density_health(arrays, time_axis),
+    }
+
+
+def _numerics(plan: DensityPlan, t1: float) -> dict[str, Any]:
+    controller, dt = plan.numerics.controller, plan.numerics.dt0
+    tolerances = {
+        name: None if getattr(controller, name, None) is None else float(getattr(controller, name))
+        for name in ("rtol", "atol")
+    }
+    return {
+        "method": plan.numerics.name,
+        **tolerances,
+        "dt": None if dt is None else float(dt),
+        "max_steps": plan.numerics.max_steps,
+        "clock": describe(plan.clock),
+        "stops": [stop.says for stop in plan.stops],
+        "t1": float(t1),
+    }
+
+
+def density_health(arrays: dict[str, Any], time_axis: int) -> dict[str, Any]:
+    """Mass, positivity, resolution, and how well the dissipation identity was kept."""
+
+    def get(name: str) -> np.ndarray:
+        return np.moveaxis(np.asarray(arrays[name], dtype=float), time_axis, -1)
+
+    energy, work = get("free_energy"), get("work")
+    change = energy - energy[..., :1]
+    span = np.nanmax(np.abs(change)) + np.finfo(float).eps * np.nanmax(np.abs(energy))
+    report: dict[str, Any] = {
+        "finite": bool(np.all(np.isfinite(np.asarray(arrays["final_state"])))),
+        "mass_drift": float(np.nanmax(np.abs(get("mass") - 1.0))),
+        "lowest_density": float(np.nanmin(get("lowest"))),
+        "largest_tail": float(np.nanmax(get("tail"))),
+        "dissipation_defect": float(np.nanmax(np.abs(change - work)) / span),
+    }
+    for name in COUNTS:
+        report[name] = int(np.sum(np.asarray(arrays[name])))
+    return report

@@ -1,0 +1,133 @@
+"""The circle: Fourier series, products on a grid of three times the modes."""
+
+from __future__ import annotations
+
+import functools
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..density import Discretisation, Law
+from ..dynamics import Dynamics
+from ..errors import require
+from ..measure import Measure
+from ..space import Space, Sphere
+from .checks import check_model
+from .galerkin import Basis, Galerkin, project
+
+# Nodes per mode: products of two series of degree M have degree 2M, and 3M nodes resolve their
+# coefficients up to M; softmax and perceptrons are smoother than that or stop the run.
+NODES_PER_MODE = 3
+MOST_MODES = 1 << 20
+
+
+class Fourier(Discretisation):
+    """Densities on the circle with Fourier modes up to `modes`.
+
+    The state is (c_0, a_1..a_M, b_1..b_M): rho = c_0 + sqrt(2) sum_k (a_k cos k theta + b_k sin k theta),
+    relative to d theta/(2 pi). `tail` is the size of the highest modes at which a run stops: attention
+    sharpens densities without end, and beyond it the modes no longer hold them.
+    """
+
+    modes: int = eqx.field(static=True)
+    tail: float = eqx.field(static=True, default=1e-6)
+    axes: ClassVar[tuple[str, ...]] = ("mode",)
+
+    def __check_init__(self) -> None:
+        require(
+            isinstance(self.modes, int) and 1 <= self.modes <= MOST_MODES,
+            f"Fourier needs 1 to {MOST_MODES} modes, got {self.modes!r}",
+        )
+        require(self.tail > 0, f"the tail at which to stop must be positive, got {self.tail}")
+
+    @property
+    def space(self) -> Space:
+        return Sphere(2)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (2 * self.modes + 1,)
+
+    @property
+    def largest_tail(self) -> float:
+        return self.tail
+
+    def scheme(self) -> Galerkin:
+        return Galerkin(_basis(self.modes))
+
+    def project(self, law: Law) -> Array:
+        return project(self.scheme().basis, law)
+
+    def check(self, model: Dynamics) -> None:
+        check_model(model, self)
+
+    def advice(self) -> str:
+        return (
+            f"modes above {3 * self.modes // 4} have grown to {self.tail:g}: use more than "
+            f"modes={self.modes}, or Quantiles(n), which follows densities until they are atoms"
+        )
+
+
+class FourierBasis(Basis):
+    """1, sqrt2 cos k theta, sqrt2 sin k theta on equally spaced angles, by FFT."""
+
+    nodes: Float[Array, "node 2"]
+    weights: Float[Array, " node"]
+    frame: Float[Array, "node 1 2"]
+    degrees: Float[Array, " mode"]
+    degree: int = eqx.field(static=True)
+
+    @property
+    def space(self) -> Space:
+        return Sphere(2)
+
+    def synthesise(self, c: Float[Array, " mode"]) -> Float[Array, " node"]:
+        count, M = self.weights.size, self.degree
+        high = (c[1 : M + 1] - 1j * c[M + 1 :]) / np.sqrt(2.0)
+        spectrum = (
+            jnp.zeros(count // 2 + 1, complex)
+            .at[: M + 1]
+            .set(jnp.concatenate([c[:1].astype(complex), high]))
+        )
+        return jnp.fft.irfft(spectrum, count) * count
+
+    def analyse(self, values: Float[Array, " node"]) -> Float[Array, " mode"]:
+        spectrum = jnp.fft.rfft(values)[: self.degree + 1] / self.weights.size
+        high = np.sqrt(2.0) * spectrum[1:]
+        return jnp.concatenate([spectrum[:1].real, high.real, -high.imag])
+
+    def gradient(self, c: Float[Array, " mode"]) -> Float[Array, "node 1"]:
+        M, k = self.degree, jnp.arange(1, self.degree + 1)
+        return self.synthesise(jnp.concatenate([jnp.zeros(1), k * c[M + 1 :], -k * c[1 : M + 1]]))[
+            :, None
+        ]
+
+    def against_gradients(self, flux: Float[Array, "node 1"]) -> Float[Array, " mode"]:
+        c, M = self.analyse(flux[:, 0]), self.degree
+        k = jnp.arange(1, M + 1)
+        return jnp.concatenate([jnp.zeros(1), -k * c[M + 1 :], k * c[1 : M + 1]])
+
+    def measure(self, masses: Float[Array, " node"]) -> Measure:
+        return Measure(Sphere(2), self.nodes, masses, ordered=False)
+
+
+@functools.lru_cache(maxsize=32)
+def _basis(modes: int) -> FourierBasis:
+    count = NODES_PER_MODE * modes + 2
+    count += count % 2
+    angles = 2 * np.pi * np.arange(count) / count
+    cos, sin = np.cos(angles), np.sin(angles)
+    degrees = np.concatenate([[0], np.arange(1, modes + 1), np.arange(1, modes + 1)])
+    # Kept for every later run: also when first made inside a compiled function.
+    with jax.ensure_compile_time_eval():
+        return FourierBasis(
+            nodes=jnp.asarray(np.stack([cos, sin], -1)),
+            weights=jnp.full(count, 1.0 / count),
+            frame=jnp.asarray(np.stack([-sin, cos], -1)[:, None]),
+            degrees=jnp.asarray(degrees, dtype=float),
+            degree=modes,
+        )

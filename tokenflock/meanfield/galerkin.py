@@ -1,0 +1,283 @@
+"""Densities in eigenfunctions of the Laplacian, by weak form.
+
+rho = sum_k c_k phi_k with phi_k orthonormal for the uniform probability sigma and phi_0 = 1. Tested
+against phi_k, the equation d_t rho + div(rho v) = T Laplacian rho is
+
+    d_t c_k = int rho v . grad phi_k dsigma - T lambda_k c_k,
+
+so the mass c_0 is constant by construction. Products are formed at quadrature nodes fine enough for
+twice the degree; nothing is filtered. By Funk and Hecke a kernel of <x, y> acts on degree l as a
+number, so the field of plain attention costs two transforms; any other field is summed over the nodes.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.scipy.special import xlogy
+from jaxtyping import Array, Float
+
+from ..density import Functional, Law, Scheme
+from ..dynamics import Dynamics
+from ..errors import require
+from ..kinds import Unnormalised
+from ..measure import Measure
+from ..noise import Brownian
+from ..reduce import Dense
+from ..runtime import Scalar, is_traced
+from ..space import Space
+from ..terms import Attention, Perceptron, Potential, Sum, Term
+from .kernel import KernelSeries, is_plain, kernel_series
+
+# Weights of tokens must be positive: where the density is not, the measure of the nodes has this.
+SMALLEST_WEIGHT = 1e-300
+# Below this the logarithm of a density says nothing: its gradient is taken as if it were this.
+SMALLEST_DENSITY = 1e-14
+
+
+class Basis(eqx.Module):
+    """Eigenfunctions of the Laplacian on a sphere, with nodes on which products are formed."""
+
+    # Points of the nodes, their quadrature weights (summing to one), orthonormal tangent vectors.
+    nodes: eqx.AbstractVar[Float[Array, "node d"]]
+    weights: eqx.AbstractVar[Float[Array, " node"]]
+    frame: eqx.AbstractVar[Float[Array, "node r d"]]
+    # Degree of every coefficient; the eigenvalue of the Laplacian is -l(l + d - 2).
+    degrees: eqx.AbstractVar[Float[Array, " mode"]]
+    degree: eqx.AbstractVar[int]
+
+    @property
+    @abc.abstractmethod
+    def space(self) -> Space:
+        """The sphere."""
+
+    @abc.abstractmethod
+    def synthesise(self, c: Float[Array, " mode"]) -> Float[Array, " node"]:
+        """sum_k c_k phi_k at the nodes."""
+
+    @abc.abstractmethod
+    def analyse(self, values: Float[Array, " node"]) -> Float[Array, " mode"]:
+        """int f phi_k dsigma of values at the nodes."""
+
+    @abc.abstractmethod
+    def gradient(self, c: Float[Array, " mode"]) -> Float[Array, "node r"]:
+        """sum_k c_k grad phi_k at the nodes, in the frame."""
+
+    @abc.abstractmethod
+    def against_gradients(self, flux: Float[Array, "node r"]) -> Float[Array, " mode"]:
+        """int flux . grad phi_k dsigma: the coefficients of -div flux."""
+
+    @abc.abstractmethod
+    def measure(self, masses: Float[Array, " node"]) -> Measure:
+        """The nodes with masses, or InputError where they do not stand for the whole measure."""
+
+    def field(self, term: Term, t: Scalar, masses: Float[Array, " node"]) -> Float[Array, "node r"]:
+        """Any term's field at the nodes, in the frame, by the engine's own sums over the nodes."""
+        nodes = self.measure(masses)
+        force = term.field(t, nodes.points, nodes, Dense())
+        return jnp.einsum("nrd,nd->nr", self.frame, force)
+
+    @property
+    def eigenvalues(self) -> Float[Array, " mode"]:
+        """l(l + d - 2)."""
+        return self.degrees * (self.degrees + self.space.d - 2)
+
+
+class Galerkin(Scheme):
+    """The weak form on a basis; `series` are the kernels of the model's plain attention terms."""
+
+    basis: Basis
+    series: tuple[KernelSeries | None, ...] = ()
+
+    def prepared(self, model: Dynamics) -> Galerkin:
+        """With the kernels of a model's terms, computed once for a run."""
+        d, degree = self.basis.space.d, self.basis.degree
+        series = tuple(
+            kernel_series(term.beta, d, degree)
+            if isinstance(term, Attention) and is_plain(term)
+            else None
+            for term in terms_of(model)
+        )
+        return Galerkin(self.basis, series)
+
+    # --- the equation -----------------------------------------------------------------------------
+
+    def transport(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        density = self.basis.synthesise(state)
+        velocity = self.field(model, t, state, density)
+        return self.basis.against_gradients(density[:, None] * velocity)
+
+    def field(
+        self, model: Dynamics, t: Scalar, state: Array, density: Float[Array, " node"]
+    ) -> Float[Array, "node r"]:
+        """v[mu] at the nodes, in the frame."""
+        fields = [
+            self._plain(term, series, t, state)
+            if series is not None and isinstance(term, Attention)
+            else self.basis.field(term, t, self._masses(density))
+            for term, series in zip(terms_of(model), self.series, strict=True)
+        ]
+        return sum(fields[1:], fields[0])
+
+    def _plain(self, term: Attention, series: KernelSeries, t: Scalar, state: Array) -> Array:
+        """V grad Z/beta (USA) or V grad log Z/beta (SA), Z = int e^{beta(<x,y>-1)} dmu(y)."""
+        pull = _value(term, t) * self.basis.gradient(self._by_degree(series.potential) * state)
+        if isinstance(term.kind, Unnormalised):
+            return term.kind.speed(term.beta) * pull
+        partition = self.basis.synthesise(self._by_degree(series.partition) * state)
+        return pull / partition[:, None]
+
+    def _by_degree(self, numbers: Float[Array, " degrees"]) -> Float[Array, " mode"]:
+        return numbers[self.basis.degrees.astype(int)]
+
+    def _masses(self, density: Array) -> Array:
+        return jnp.maximum(density * self.basis.weights, SMALLEST_WEIGHT)
+
+    def damping(self, model: Dynamics) -> Array | None:
+        if not isinstance(model.noise, Brownian):
+            return None
+        return model.noise.temperature * self.basis.eigenvalues
+
+    # --- the dissipation identity -----------------------------------------------------------------
+
+    def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """sum over terms of s E + int f dmu, minus T int rho log rho.
+
+        E = (1/2beta) iint e^{beta<x,y>} and s the speed of USA's convention times V (1 times V for SA,
+        whose flow increases the same E in another metric); f of perceptrons and potentials.
+        """
+        density = self.basis.synthesise(state)
+        total = jnp.zeros(())
+        for term, series in zip(terms_of(model), self.series, strict=True):
+            if series is not None and isinstance(term, Attention):
+                total += _scale(term, t) * self._pairs(term, series, state)
+            else:
+                total += jnp.sum(self.basis.weights * density * self._potential(term))
+        if isinstance(model.noise, Brownian):
+            total -= model.noise.temperature * self.entropy(state)
+        return total
+
+    def power(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """int grad(dA/dmu) . (rho v - T grad rho) dsigma, A = `free_energy`."""
+        density = self.basis.synthesise(state)
+        flux = density[:, None] * self.field(model, t, state, density)
+        slope = jnp.zeros_like(flux)
+        for term, series in zip(terms_of(model), self.series, strict=True):
+            if series is not None and isinstance(term, Attention):
+                gradient = self.basis.gradient(self._by_degree(series.potential) * state)
+                slope += _scale(term, t) * jnp.exp(term.beta) * gradient
+            elif has_potential(term):
+                slope += self.basis.field(term, t, self._masses(density))
+        if isinstance(model.noise, Brownian):
+            rise = model.noise.temperature * self.basis.gradient(state)
+            flux -= rise
+            slope -= rise / jnp.maximum(density, SMALLEST_DENSITY)[:, None]
+        return jnp.sum(self.basis.weights[:, None] * slope * flux)
+
+    def _pairs(self, term: Attention, series: KernelSeries, state: Array) -> Array:
+        """(1/2beta) iint e^{beta<x,y>} = (e^beta/2beta) sum_k a_k c_k^2; less 1/(2beta) at beta = 0."""
+        squares = state**2
+        whole = jnp.sum(self._by_degree(series.partition) * squares)
+        rest = jnp.sum(self._by_degree(series.potential) * squares)
+        beta = jnp.where(term.beta == 0, 1.0, term.beta)
+        return jnp.where(term.beta == 0, rest / 2.0, jnp.exp(beta) * whole / (2.0 * beta))
+
+    def _potential(self, term: Term) -> Float[Array, " node"]:
+        if isinstance(term, Perceptron) and term.omega is not None:
+            return term.potential(self.basis.nodes) / 2.0
+        if isinstance(term, Potential):
+            return jnp.asarray([0.0]) + jnp.vectorize(term.function, signature="(d)->()")(
+                self.basis.nodes
+            )
+        return jnp.zeros_like(self.basis.weights)
+
+    def entropy(self, state: Array) -> Float[Array, ""]:
+        """int rho log rho dsigma, the density cut at 0."""
+        density = jnp.maximum(self.basis.synthesise(state), 0.0)
+        return jnp.sum(self.basis.weights * xlogy(density, density))
+
+    def functionals(self) -> dict[str, Functional]:
+        return {
+            "energy": lambda model, t, state: self.energy(model, state),
+            "free_energy": self.free_energy,
+            "free_energy_rate": self.power,
+            "entropy": lambda model, t, state: self.entropy(state),
+            "order_parameter": lambda model, t, state: self.order_parameter(state),
+        }
+
+    def energy(self, model: Dynamics, state: Array) -> Array:
+        """(1/2beta) iint e^{beta<x,y>} of the first attention term, plus potentials: see `energy`."""
+        density = self.basis.synthesise(state)
+        total, first = jnp.zeros(()), True
+        for term, series in zip(terms_of(model), self.series, strict=True):
+            if isinstance(term, Attention):
+                total += self._pairs(term, series, state) if first and series is not None else 0.0
+                first = False
+            else:
+                total += jnp.sum(self.basis.weights * density * self._potential(term))
+        return total
+
+    def order_parameter(self, state: Array) -> Array:
+        """|int x dmu|."""
+        density = self.basis.synthesise(state)
+        return jnp.linalg.norm((self.basis.weights * density) @ self.basis.nodes)
+
+    # --- what the state holds ---------------------------------------------------------------------
+
+    def mass(self, state: Array) -> Array:
+        return state[0]
+
+    def lowest(self, state: Array) -> Array:
+        return jnp.min(self.basis.synthesise(state))
+
+    def tail(self, state: Array) -> Array:
+        """Largest coefficient in the upper quarter of the degrees."""
+        top = self.basis.degrees > 0.75 * self.basis.degree
+        return jnp.max(jnp.where(top, jnp.abs(state), 0.0))
+
+    def measure(self, state: Array) -> Measure:
+        return self.basis.measure(self._masses(self.basis.synthesise(state)))
+
+    def values(self, state: Array) -> Float[Array, " node"]:
+        return self.basis.synthesise(state)
+
+
+def terms_of(model: Dynamics) -> tuple[Term, ...]:
+    """The terms of a model, one by one."""
+    return model.terms.terms if isinstance(model.terms, Sum) else (model.terms,)
+
+
+def has_potential(term: Term) -> bool:
+    """Whether the term is the gradient of a function of the point."""
+    return isinstance(term, Potential) or (isinstance(term, Perceptron) and term.omega is not None)
+
+
+def _value(term: Attention, t: Scalar) -> Array:
+    value = term.weights.at(t).V
+    return jnp.ones(()) if value is None else value
+
+
+def _scale(term: Attention, t: Scalar) -> Array:
+    """s with V v = grad(s dE/dmu) for USA; V for SA."""
+    if not isinstance(term.kind, Unnormalised):
+        return _value(term, t)
+    return _value(term, t) * term.kind.speed(term.beta) * jnp.exp(-term.beta)
+
+
+def project(basis: Basis, law: Law) -> Float[Array, " mode"]:
+    """Coefficients of a law, made a probability; refuses laws that are negative or not finite."""
+    values = jnp.asarray(law(basis.nodes), dtype=float)
+    require(
+        values.shape == basis.weights.shape,
+        f"a law gives one number per point: expected shape {basis.weights.shape}, got {values.shape}",
+    )
+    if not is_traced(values):
+        require(
+            bool(jnp.all(jnp.isfinite(values)) and jnp.min(values) >= 0 and jnp.max(values) > 0),
+            "a law must be finite and non-negative with a positive integral; got values from "
+            f"{float(jnp.min(values)):.3g} to {float(jnp.max(values)):.3g}",
+        )
+    c = basis.analyse(values)
+    return c / c[0]

@@ -1,0 +1,51 @@
+"""What can be read off a density: its own functionals, and tokens' observables by quadrature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..density import Density, Scheme
+from ..dynamics import Dynamics
+from ..observables.base import Observable, Snapshot
+from ..reduce import Dense
+
+
+class DensitySnapshot(eqx.Module):
+    """Everything an observable of a density may look at."""
+
+    t: Array
+    density: Density
+    scheme: Scheme
+    model: Dynamics
+
+    def of_tokens(self) -> Snapshot:
+        """The same moment as points and weights."""
+        return Snapshot(self.t, self.scheme.measure(self.density.state), self.model, Dense())
+
+
+# Functionals with a formula of their own, by the name of the observable; parameters are passed on.
+Native = Callable[..., Array]
+
+
+def read(thing: Observable, snapshot: DensitySnapshot) -> Array:
+    """The value of an observable at a density."""
+    native = snapshot.scheme.functionals().get(thing.name)
+    if native is not None:
+        return native(snapshot.model, snapshot.t, snapshot.density.state, **dict(thing.parameters))
+    return thing(snapshot.of_tokens())
+
+
+def watched(snapshot: DensitySnapshot, work: Float[Array, ""]) -> dict[str, Array]:
+    """What every run keeps for its health report."""
+    scheme, state = snapshot.scheme, snapshot.density.state
+    return {
+        "mass": scheme.mass(state),
+        "lowest": scheme.lowest(state),
+        "tail": scheme.tail(state),
+        "free_energy": scheme.free_energy(snapshot.model, snapshot.t, state),
+        "work": jnp.asarray(work),
+    }

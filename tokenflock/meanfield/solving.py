@@ -1,0 +1,234 @@
+"""solve for a Density: explicit transport, implicit diffusion, one compiled call.
+
+The work done by the flow is integrated beside the state, so that every run can compare the change of
+its free energy with the dissipation identity. A run stops where the finest scales of the discretisation
+have grown: attention is an anti-diffusion, and beyond that point the numbers would look fine and be
+wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optimistix as optx
+from jaxtyping import Array, Float, Int
+
+from ..density import Density, Scheme
+from ..dynamics import Dynamics, beta_axes, has_beta_batch
+from ..integrate.clocks import Clock
+from ..integrate.core import COUNTERS, DIFFRAX_RESULTS, StopSearch
+from ..integrate.methods import Numerics
+from ..integrate.progress import RichProgressMeter
+from ..integrate.stops import Stop, rises_at_stop
+from ..observables.base import Observable
+from .reading import DensitySnapshot, read, watched
+
+# Index of the outcome "unresolved" in integrate.outcome.OUTCOMES.
+UNRESOLVED = 6
+
+
+class DensityPlan(eqx.Module):
+    """What to solve, apart from the density: model, numerics, what to look at, when to stop."""
+
+    model: Dynamics
+    blank: Density
+    scheme: Scheme
+    numerics: Numerics
+    clock: Clock
+    observe: tuple[Observable, ...]
+    stops: tuple[Stop, ...]
+    jumps: Float[Array, " jumps"]
+    states: bool = eqx.field(static=True)
+    progress: bool = eqx.field(static=True)
+
+
+class Flowing(eqx.Module):
+    """What is integrated: the state, and the work int power dt done so far."""
+
+    state: Array
+    work: Float[Array, ""]
+
+
+class DensitySegment(eqx.Module):
+    """What comes back from one solve over the save times."""
+
+    times: Float[Array, "*batch time"]
+    saved: dict[str, Array]
+    final: Array
+    final_time: Float[Array, "*batch"]
+    final_saved: dict[str, Array]
+    outcome: Int[Array, "*batch"]
+    stats: dict[str, Array]
+
+
+class Context(eqx.Module):
+    """The `args` of diffrax."""
+
+    model: Dynamics
+    scheme: Scheme
+    clock: Clock
+    damping: Array | None
+
+    def transport(self, u: Any, y: Flowing) -> Flowing:
+        """dy/du without the noise that is treated implicitly."""
+        t, rate = self.clock.time(u), self.clock.rate(u)
+        return Flowing(
+            rate * self.scheme.transport(self.model, t, y.state),
+            rate * self.scheme.power(self.model, t, y.state),
+        )
+
+    def diffuse(self, u: Any, y: Flowing) -> Flowing:
+        """The implicit part: every number decays at its own rate."""
+        assert self.damping is not None
+        return Flowing(-self.clock.rate(u) * self.damping * y.state, jnp.zeros_like(y.work))
+
+
+@eqx.filter_jit
+def integrate_density(plan: DensityPlan, state: Array, times: Array) -> DensitySegment:
+    """Solve for every beta; a leading axis of the result is beta."""
+    if not has_beta_batch(plan.model):
+        return _integrate_one(plan, plan.model, state, times)
+    axis = 0 if state.ndim > len(plan.blank.state.shape) else None
+    solve = eqx.filter_vmap(
+        lambda model, start: _integrate_one(plan, model, start, times),
+        in_axes=(beta_axes(plan.model), axis),
+    )
+    return solve(plan.model, state)
+
+
+def _integrate_one(
+    plan: DensityPlan, model: Dynamics, state: Array, times: Array
+) -> DensitySegment:
+    clock, numerics = plan.clock, plan.numerics
+    scheme = plan.scheme.prepared(model)
+    context = Context(model, scheme, clock, scheme.damping(model))
+
+    def look(u: Array, y: Flowing, args: Context) -> dict[str, Array]:
+        return _look(plan, args, clock.time(u), y)
+
+    def end(u: Array, y: Flowing, args: Context) -> tuple[Array, Array, dict[str, Array]]:
+        return y.state, clock.time(u), look(u, y, args)
+
+    marks = clock.inverse(times)
+    solution = diffrax.diffeqsolve(
+        _terms(context),
+        numerics.stepper,
+        t0=marks[0],
+        t1=marks[-1],
+        dt0=numerics.dt0,
+        y0=Flowing(state, jnp.zeros(())),
+        args=context,
+        saveat=diffrax.SaveAt(
+            subs=[diffrax.SubSaveAt(ts=marks, fn=look), diffrax.SubSaveAt(t1=True, fn=end)]
+        ),
+        stepsize_controller=_controller(plan),
+        event=_event(plan, marks[0]),
+        max_steps=numerics.max_steps,
+        throw=False,
+        progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
+    )
+    assert solution.ts is not None
+    assert solution.ys is not None
+    saved, last = solution.ys
+    final, final_time, final_saved = jax.tree.map(lambda leaf: leaf[-1], last)
+    return DensitySegment(
+        times=clock.time(solution.ts[0]),
+        saved=saved,
+        final=final,
+        final_time=final_time,
+        final_saved=final_saved,
+        outcome=_outcome(plan, solution, final),
+        stats={name: jnp.asarray(solution.stats[name]) for name in COUNTERS},
+    )
+
+
+def _look(plan: DensityPlan, args: Context, t: Array, y: Flowing) -> dict[str, Array]:
+    """Everything saved at one time: observables, the run's own health, and the state if asked."""
+    snapshot = DensitySnapshot(t, plan.blank.at(y.state), args.scheme, args.model)
+    values = {thing.name: jnp.asarray(read(thing, snapshot), dtype=float) for thing in plan.observe}
+    values |= {
+        name: value for name, value in watched(snapshot, y.work).items() if name not in values
+    }
+    if plan.states:
+        values["states"] = y.state
+    return values
+
+
+def _terms(context: Context) -> Any:
+    transport = diffrax.ODETerm(lambda u, y, args: args.transport(u, y))
+    if context.damping is None:
+        return transport
+    return diffrax.MultiTerm(transport, diffrax.ODETerm(lambda u, y, args: args.diffuse(u, y)))
+
+
+def _controller(plan: DensityPlan) -> diffrax.AbstractStepSizeController:
+    if plan.jumps.size == 0 or not isinstance(plan.numerics.controller, diffrax.PIDController):
+        return plan.numerics.controller
+    return diffrax.ClipStepSizeController(
+        plan.numerics.controller, jump_ts=plan.clock.inverse(plan.jumps)
+    )
+
+
+def _event(plan: DensityPlan, start: Array) -> diffrax.Event:
+    def value(t: Array, y: Flowing, args: Context, **kwargs: Any) -> Array:
+        density = plan.blank.at(y.state)
+        snapshot = DensitySnapshot(args.clock.time(t), density, args.scheme, args.model)
+        conditions = [read_stop(stop, snapshot) for stop in plan.stops]
+        # A tail that is not finite must stop the run too.
+        lost = ~(args.scheme.tail(y.state) <= plan.blank.on.largest_tail)
+        # diffrax looks for a change of sign: a condition met from the start must change it too.
+        return jnp.where(t <= start, -1.0, rises_at_stop([*conditions, lost]))
+
+    return diffrax.Event(value, StopSearch(rtol=1e-12, atol=1e-12))
+
+
+def read_stop(stop: Stop, snapshot: DensitySnapshot) -> Array:
+    """A stop condition at a density: given its quadrature measure."""
+    return jnp.asarray(stop(snapshot.of_tokens()))
+
+
+def _outcome(plan: DensityPlan, solution: diffrax.Solution, final: Array) -> Array:
+    """Index into `integrate.outcome.OUTCOMES`."""
+    code = jnp.full((), len(DIFFRAX_RESULTS))
+    for index, known in enumerate(DIFFRAX_RESULTS):
+        code = jnp.where(solution.result == known, index, code)
+    stopped = jnp.any(jnp.asarray(jax.tree.leaves(solution.event_mask)))
+    code = jnp.where(stopped, DIFFRAX_RESULTS.index(diffrax.RESULTS.event_occurred), code)
+    lost = ~(plan.scheme.tail(final) <= 0.999 * plan.blank.on.largest_tail)
+    return jnp.where(stopped & lost, UNRESOLVED, code)
+
+
+class DiagonalSolve(optx.AbstractRootFinder):
+    """The root of an affine function whose Jacobian is diagonal: y - f(y)/f'(y), exact in one step.
+
+    What implicit stages of the diffusion ask for: each coefficient decays at its own rate.
+    """
+
+    rtol: float = 1e-3
+    atol: float = 1e-3
+    norm: Any = eqx.field(static=True, default=optx.max_norm)
+
+    def init(
+        self, fn: Any, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any
+    ) -> Any:
+        return jnp.zeros((), bool)
+
+    def step(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
+        ones = jax.tree.map(jnp.ones_like, y)
+        value, slope = jax.jvp(lambda point: fn(point, args)[0], (y,), (ones,))
+        new = jax.tree.map(lambda point, v, s: point - v / s, y, value, slope)
+        return new, jnp.ones((), bool), None
+
+    def terminate(
+        self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any
+    ) -> tuple[Any, optx.RESULTS]:
+        return state, optx.RESULTS.successful
+
+    def postprocess(
+        self, fn: Any, y: Any, aux: Any, args: Any, options: Any, state: Any, tags: Any, result: Any
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        return y, aux, {}
