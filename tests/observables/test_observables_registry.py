@@ -11,6 +11,7 @@ from tokenflock.errors import InputError
 from tokenflock.measure import Measure
 from tokenflock.models import SA
 from tokenflock.observables import OBSERVABLES, Observable, Snapshot, make, w2
+from tokenflock.observables.densities import OF_DENSITIES
 from tokenflock.reduce import Dense
 from tokenflock.space import Euclidean, Sphere
 from tokenflock.terms import Attention
@@ -28,7 +29,7 @@ PARAMETERS = {
     "strong_centres": {"distance": 0.3},
     "strong_centre_mask": {"distance": 0.3},
 }
-NAMES = sorted(OBSERVABLES)
+NAMES = sorted(set(OBSERVABLES) - set(OF_DENSITIES))
 N = 7
 
 
@@ -108,3 +109,10 @@ def test_wrong_names_and_parameters():
         make("renyi_centres")
     with pytest.raises(InputError, match="in Python"):
         make("w2")
+
+
+@pytest.mark.parametrize("name", OF_DENSITIES)
+def test_what_only_densities_have_is_refused_for_tokens(name):
+    mu, model = setting(name)
+    with pytest.raises(InputError, match=f"{name} is not known here: tokens have none"):
+        make(name)(Snapshot(jnp.zeros(()), mu.at(mu.points[0]), model, Dense()))

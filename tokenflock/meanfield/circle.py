@@ -111,6 +111,11 @@ class FourierBasis(Basis):
         k = jnp.arange(1, M + 1)
         return jnp.concatenate([jnp.zeros(1), -k * c[M + 1 :], k * c[1 : M + 1]])
 
+    def peaks(self, c: Float[Array, " mode"], above: float) -> Float[Array, ""]:
+        values = self.synthesise(c)
+        higher = (values > jnp.roll(values, 1)) & (values >= jnp.roll(values, -1))
+        return jnp.sum(higher & (values > above)).astype(float)
+
     def measure(self, masses: Float[Array, " node"]) -> Measure:
         return Measure(Sphere(2), self.nodes, masses, ordered=False)
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from ..density import Functional, Law, Scheme
 from ..dynamics import Dynamics
-from ..errors import require
+from ..errors import InputError, require
 from ..kinds import Unnormalised
 from ..measure import Measure
 from ..noise import Brownian
@@ -78,6 +78,12 @@ class Basis(eqx.Module):
         nodes = self.measure(masses)
         force = term.field(t, nodes.points, nodes, Dense())
         return jnp.einsum("nrd,nd->nr", self.frame, force)
+
+    def peaks(self, c: Float[Array, " mode"], above: float) -> Float[Array, ""]:
+        """Number of local maxima above a density, where nodes have an order."""
+        raise InputError(
+            "peaks are counted on the circle and for zonal densities; use order_parameter"
+        )
 
     @property
     def eigenvalues(self) -> Float[Array, " mode"]:
@@ -205,6 +211,8 @@ class Galerkin(Scheme):
             "free_energy_rate": self.power,
             "entropy": lambda model, t, state: self.entropy(state),
             "order_parameter": lambda model, t, state: self.order_parameter(state),
+            "largest_density": lambda model, t, state: jnp.max(self.basis.synthesise(state)),
+            "peaks": lambda model, t, state, above: self.basis.peaks(state, above),
         }
 
     def energy(self, model: Dynamics, state: Array) -> Array:

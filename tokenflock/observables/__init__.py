@@ -19,6 +19,12 @@ from .components import cluster_labels as cluster_labels
 from .components import cluster_masses as cluster_masses
 from .components import cluster_sizes as cluster_sizes
 from .components import clusters as clusters
+from .densities import entropy as entropy
+from .densities import free_energy as free_energy
+from .densities import free_energy_rate as free_energy_rate
+from .densities import largest_density as largest_density
+from .densities import of_density as of_density
+from .densities import peaks as peaks
 from .energies import energy as energy
 from .energies import energy_rate as energy_rate
 from .energies import scaled_energy as scaled_energy

@@ -19,6 +19,7 @@ from .components import (
     cluster_sizes,
     clusters,
 )
+from .densities import entropy, free_energy, free_energy_rate, largest_density, peaks
 from .energies import energy, energy_rate, scaled_energy
 from .geometry import (
     convex_hull_volume,
@@ -49,6 +50,10 @@ _VALUES = (
     attention_rank,
     leader_mask,
     leaders,
+    entropy,
+    free_energy,
+    free_energy_rate,
+    largest_density,
 )
 _FACTORIES = (
     clusters,
@@ -64,6 +69,7 @@ _FACTORIES = (
     renyi_centre_mask,
     strong_centres,
     strong_centre_mask,
+    peaks,
 )
 
 OBSERVABLES: dict[str, Observable | Callable[..., Observable]] = {
