@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .dynamics import Dynamics
-from .errors import require
+from .errors import InputError, require
 from .measure import Measure
 from .runtime import ArrayLike, Scalar, is_traced
 from .space import Space
@@ -85,6 +85,10 @@ class Scheme(eqx.Module):
     @abc.abstractmethod
     def values(self, state: Array) -> Float[Array, " node"]:
         """The density at `nodes`, relative to the uniform probability."""
+
+    def nodes(self, state: Array) -> Float[Array, "node d"]:
+        """The points at which `values` are given."""
+        raise InputError(f"{type(self).__name__} does not give its density at points")
 
 
 class Discretisation(eqx.Module):

@@ -166,11 +166,10 @@ class Trajectory:
         import xarray as xr
 
         states = jnp.asarray(self.states)
-        lead = self.axes["states"][:-2]
+        lead = self.axes["states"][: self.axes["states"].index("time") + 1]
         model = self.model if model is None else model
-        values = _observe(
-            observable, model, self.blank_measure, jnp.asarray(self.time), states, lead
-        )
+        blank = self.blank_density if self.is_density else self.blank_measure
+        values = _observe(observable, model, blank, jnp.asarray(self.time), states, lead)
         coords = {name: self.coords[name] for name in lead if name in self.coords}
         return xr.DataArray(
             np.asarray(values),
@@ -178,6 +177,26 @@ class Trajectory:
             coords={**coords, **observable.coords},
             name=observable.name,
             attrs=observable.attributes,
+        )
+
+    @property
+    def densities(self) -> xr.DataArray:
+        """The density at the nodes of its discretisation, for every saved state; 1 is uniform."""
+        import xarray as xr
+
+        if not self.is_density:
+            raise InputError(
+                "this run moved tokens, which have no density; its states are run.states"
+            )
+        states = jnp.asarray(self.states)
+        lead = self.axes["states"][: self.axes["states"].index("time") + 1]
+        scheme = self.blank_density.on.scheme()
+        values = scheme.values
+        for _ in lead:
+            values = eqx.filter_vmap(values)
+        coords = {name: self.coords[name] for name in lead if name in self.coords}
+        return xr.DataArray(
+            np.asarray(values(states)), dims=(*lead, "node"), coords=coords, name="density"
         )
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
@@ -219,15 +238,19 @@ class Trajectory:
 def _observe(
     observable: Observable,
     model: Any,
-    blank: Measure,
+    blank: Measure | Density,
     times: Any,
     states: Any,
     lead: tuple[str, ...],
 ) -> Any:
     """The observable at every (beta, sample, time) of an array of states."""
 
-    def look(model: Any, t: Any, points: Any) -> Any:
-        return observable(Snapshot(t, blank.at(points), model, Dense()))
+    def look(model: Any, t: Any, state: Any) -> Any:
+        if isinstance(blank, Density):
+            from .meanfield.reading import read_state
+
+            return read_state(observable, t, blank.at(state), model)
+        return observable(Snapshot(t, blank.at(state), model, Dense()))
 
     compute = eqx.filter_vmap(look, in_axes=(None, 0, 0))
     for axis in reversed(lead[:-1]):

@@ -251,6 +251,9 @@ class Galerkin(Scheme):
     def values(self, state: Array) -> Float[Array, " node"]:
         return self.basis.synthesise(state)
 
+    def nodes(self, state: Array) -> Float[Array, "node d"]:
+        return self.basis.nodes
+
 
 def terms_of(model: Dynamics) -> tuple[Term, ...]:
     """The terms of a model, one by one."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -27,16 +25,18 @@ class DensitySnapshot(eqx.Module):
         return Snapshot(self.t, self.scheme.measure(self.density.state), self.model, Dense())
 
 
-# Functionals with a formula of their own, by the name of the observable; parameters are passed on.
-Native = Callable[..., Array]
-
-
 def read(thing: Observable, snapshot: DensitySnapshot) -> Array:
     """The value of an observable at a density."""
     native = snapshot.scheme.functionals().get(thing.name)
     if native is not None:
         return native(snapshot.model, snapshot.t, snapshot.density.state, **dict(thing.parameters))
     return thing(snapshot.of_tokens())
+
+
+def read_state(thing: Observable, t: Array, density: Density, model: Dynamics) -> Array:
+    """The value of an observable at one stored state."""
+    scheme = density.on.scheme().prepared(model)
+    return jnp.asarray(read(thing, DensitySnapshot(t, density, scheme, model)))
 
 
 def watched(snapshot: DensitySnapshot, work: Float[Array, ""]) -> dict[str, Array]:
