@@ -102,7 +102,7 @@ def _table(trajectory: Trajectory) -> Any:
     import numpy as np
     from rich.table import Table
 
-    from ..plot.draw import scalar_names
+    from ..plot.series import scalar_names
 
     names = sorted(scalar_names(trajectory), key=lambda name: name != "clusters")
     times = np.asarray(trajectory.time)

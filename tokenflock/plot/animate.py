@@ -12,7 +12,8 @@ import numpy as np
 
 from ..errors import InputError, StoreError
 from ..trajectory import Trajectory
-from .draw import saved_states, scalar_names, token_colours
+from .draw import saved_states, token_colours
+from .series import scalar_names
 from .style import PALETTE, styled
 from .views import one_sample, view_of
 

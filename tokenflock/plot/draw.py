@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..trajectory import Trajectory
+from .series import fill_series, is_layers, scalar_names
 from .style import INK, PALETTE, styled
 from .views import cluster_colours, one_sample, view_of
 
@@ -21,9 +22,14 @@ def draw(
 ) -> Any:
     """A matplotlib Figure.
 
-    kind -- overview (default: tokens at three times over the series), tokens, series, gram, attention.
+    kind -- overview (default: tokens at three times over the series), tokens, series, gram, attention;
+    for a density run overview, density, series.
     sample -- which member of a batch, as indices of (beta, sample).
     """
+    if run.is_density:
+        from .densities import draw_density
+
+        return draw_density(run, kind, sample, **options)
     kind = "overview" if kind is None else kind
     if kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -82,17 +88,6 @@ def _fill_tokens(
         axes.set_title(f"t = {times[row]:.4g}")
 
 
-def scalar_names(run: Trajectory) -> list[str]:
-    """Observables with one number per time."""
-    extra = ("beta",)
-    names = []
-    for name, dims in run.axes.items():
-        inner = [d for d in dims if d not in extra and not d.startswith("sample")]
-        if inner == ["time"] and name != "scaled_energy":
-            names.append(name)
-    return names or [name for name in ("scaled_energy",) if name in run.arrays]
-
-
 def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = None) -> Any:
     names = scalar_names(run) if names is None else names
     if not names:
@@ -100,30 +95,9 @@ def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = No
     figure, grid = plt.subplots(
         len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6), sharex=True, squeeze=False
     )
-    _fill_series(run, sample, grid[:, 0], names)
+    fill_series(run, sample, grid[:, 0], names)
     figure.tight_layout()
     return figure
-
-
-def _fill_series(run: Trajectory, sample: Any, panels: Any, names: list[str]) -> None:
-    times = np.asarray(run.time)
-    for index, (axes, name) in enumerate(zip(panels, names, strict=True)):
-        values = one_sample(run, name, sample)
-        colour = PALETTE[index % len(PALETTE)]
-        whole = np.issubdtype(np.asarray(values).dtype, np.integer)
-        axes.plot(
-            times, values, color=colour, lw=1.3, drawstyle="steps-post" if whole else "default"
-        )
-        details = run.details.get(name, {})
-        angle = details.get("angle")
-        note = f"\n(angle {angle:g})" if angle else ""
-        axes.set_ylabel(name.replace("_", " ") + note)
-        axes.tick_params(labelbottom=axes is panels[-1])
-    panels[-1].set_xlabel("time t" + (" (layers x step)" if _is_layers(run) else ""))
-
-
-def _is_layers(run: Trajectory) -> bool:
-    return run.attributes.get("numerics", {}).get("method") == "Layers"
 
 
 def _gram(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
@@ -182,7 +156,7 @@ def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:
     _fill_tokens(run, sample, panels, times, states, rows)
     if names:
         series = [figure.add_subplot(grid[1 + index, :]) for index in range(len(names))]
-        _fill_series(run, sample, series, names)
+        fill_series(run, sample, series, names)
         figure.align_ylabels(series)
     figure.suptitle(_caption(run, sample), fontsize=9, color=INK, y=0.995)
     return figure
@@ -196,7 +170,7 @@ def _caption(run: Trajectory, sample: Any) -> str:
         if betas
         else ""
     )
-    clock = ", discrete layers (not the flow's clock)" if _is_layers(run) else ""
+    clock = ", discrete layers (not the flow's clock)" if is_layers(run) else ""
     return (
         f"{run.attributes['label']}, n = {measure.n}, d = {measure.d}{beta}{clock}; "
         f"colours: clusters at the end, linking angle {COLOUR_ANGLE:g}"

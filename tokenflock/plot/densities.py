@@ -1,0 +1,192 @@
+"""Pictures of density runs: the density at a few times, all of it over time, and the time series."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..trajectory import Trajectory
+from .series import fill_series, scalar_names
+from .style import INK, PALETTE, styled
+from .views import one_sample
+
+KINDS = ("overview", "density", "series")
+# Kept by every run for its health: shown only when nothing else was asked for.
+HEALTH = ("mass", "lowest", "tail", "work")
+
+
+def draw_density(
+    run: Trajectory, kind: str | None = None, sample: tuple[int, ...] | None = None, **options: Any
+) -> Any:
+    """A matplotlib Figure: overview (default), density, or series."""
+    kind = "overview" if kind is None else kind
+    if kind not in KINDS:
+        raise InputError(f"a density run is drawn as one of {', '.join(KINDS)}, got {kind!r}")
+    with styled() as plt:
+        return {"overview": _overview, "density": _density, "series": _series}[kind](
+            plt, run, sample, **options
+        )
+
+
+def _saved(run: Trajectory, sample: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, positions and densities (time, node); only the two ends if states were not kept."""
+    import jax
+    import jax.numpy as jnp
+
+    scheme = run.blank_density.on.scheme()
+    if "states" in run:
+        states, times = one_sample(run, "states", sample), np.asarray(run.time)
+        done = np.all(np.isfinite(states.reshape(len(states), -1)), axis=-1)
+        states, times = states[done], times[done]
+    else:
+        ends = [one_sample(run, name, sample) for name in ("initial_state", "final_state")]
+        states, times = np.stack(ends), np.array([0.0, run.reached])
+    rows = jnp.asarray(states)
+    values = np.asarray(jax.vmap(scheme.values)(rows))
+    return times, np.asarray(jax.vmap(scheme.nodes)(rows)), values
+
+
+def _three(times: np.ndarray) -> list[int]:
+    early = int(np.searchsorted(times, times[-1] / 2))
+    return sorted({0, min(early, len(times) - 1), len(times) - 1})
+
+
+def _density(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
+    times, nodes, values = _saved(run, sample)
+    rows = _three(times) if at is None else [int(np.argmin(np.abs(times - t))) for t in at]
+    if _is_map(run):
+        figure, panels = plt.subplots(1, len(rows), figsize=(2.6 * len(rows), 2.0), squeeze=False)
+        _fill_maps(figure, panels[0], times, nodes, values, rows)
+    else:
+        figure, axes = plt.subplots(figsize=(4.6, 2.8))
+        _fill_lines(axes, run, times, nodes, values, rows)
+    figure.tight_layout()
+    return figure
+
+
+def _is_map(run: Trajectory) -> bool:
+    return type(run.blank_density.on).__name__ == "Harmonics"
+
+
+def _position(nodes: np.ndarray) -> tuple[np.ndarray, str, tuple[float, float]]:
+    """The coordinate along which a density is drawn: the angle on the circle, else to the axis."""
+    if nodes.shape[-1] == 2:
+        angle = np.mod(np.arctan2(nodes[..., 1], nodes[..., 0]), 2 * np.pi)
+        return angle, r"$\theta$", (0.0, 2 * np.pi)
+    return np.arccos(np.clip(nodes[..., 0], -1, 1)), "angle to the axis", (0.0, np.pi)
+
+
+def _fill_lines(
+    axes: Any,
+    run: Trajectory,
+    times: np.ndarray,
+    nodes: np.ndarray,
+    values: np.ndarray,
+    rows: list[int],
+) -> None:
+    position, label, limits = _position(nodes)
+    for index, row in enumerate(rows):
+        order = np.argsort(position[row])
+        colour = PALETTE[index % len(PALETTE)]
+        axes.plot(
+            position[row][order],
+            values[row][order],
+            color=colour,
+            lw=1.3,
+            label=f"t = {times[row]:.4g}",
+        )
+    ticks = np.linspace(*limits, 5)
+    names = {2 * np.pi: ["0", r"$\pi/2$", r"$\pi$", r"$3\pi/2$", r"$2\pi$"]}.get(
+        limits[1], ["0", r"$\pi/4$", r"$\pi/2$", r"$3\pi/4$", r"$\pi$"]
+    )
+    axes.set_xticks(ticks, names)
+    axes.set(xlabel=label, ylabel="density (uniform = 1)", xlim=limits)
+    axes.legend(fontsize=7)
+
+
+def _fill_maps(
+    figure: Any,
+    panels: Any,
+    times: np.ndarray,
+    nodes: np.ndarray,
+    values: np.ndarray,
+    rows: list[int],
+) -> None:
+    longitude = np.degrees(np.arctan2(nodes[0, :, 1], nodes[0, :, 0]))
+    latitude = np.degrees(np.arcsin(np.clip(nodes[0, :, 2], -1, 1)))
+    for axes, row in zip(panels, rows, strict=True):
+        picture = axes.tricontourf(longitude, latitude, values[row], 24, cmap="viridis")
+        figure.colorbar(picture, ax=axes, shrink=0.8)
+        axes.set(title=f"t = {times[row]:.4g}", xlabel="longitude", ylabel="latitude")
+
+
+def _names(run: Trajectory) -> list[str]:
+    asked = [name for name in scalar_names(run) if name not in HEALTH]
+    return [name for name in asked if name != "free_energy"] or ["free_energy"]
+
+
+def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = None) -> Any:
+    names = _names(run) if names is None else names
+    figure, grid = plt.subplots(
+        len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6), sharex=True, squeeze=False
+    )
+    fill_series(run, sample, grid[:, 0], names)
+    figure.tight_layout()
+    return figure
+
+
+def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:
+    times, nodes, values = _saved(run, sample)
+    rows, names = _three(times), _names(run)
+    figure = plt.figure(figsize=(7.0, 2.9 + 1.05 * len(names)), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=[2.9, 0.3 + 1.05 * len(names)])
+    if _is_map(run):
+        panels = top.subplots(1, len(rows), squeeze=False)[0]
+        _fill_maps(top, panels, times, nodes, values, rows)
+    else:
+        left, right = top.subplots(1, 2)
+        _fill_lines(left, run, times, nodes, values, rows)
+        _fill_history(top, right, times, nodes, values)
+    series = bottom.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    fill_series(run, sample, series, names)
+    figure.suptitle(_caption(run, sample), fontsize=9, color=INK)
+    return figure
+
+
+def _fill_history(
+    figure: Any, axes: Any, times: np.ndarray, nodes: np.ndarray, values: np.ndarray
+) -> None:
+    """The density over time and angle, on a logarithmic colour scale: peaks grow by decades."""
+    from matplotlib.colors import LogNorm
+
+    position, label, limits = _position(nodes)
+    grid = np.linspace(*limits, 240)
+    rows = []
+    for here, row in zip(position, values, strict=True):
+        order = np.argsort(here)
+        period = limits[1] if nodes.shape[-1] == 2 else None
+        rows.append(np.interp(grid, here[order], row[order], period=period))
+    shown = np.maximum(np.stack(rows), 1e-2)
+    picture = axes.pcolormesh(
+        times,
+        grid,
+        shown.T,
+        cmap="magma",
+        norm=LogNorm(1e-2, max(shown.max(), 2e-2)),
+        shading="auto",
+    )
+    axes.set(xlabel="time t", ylabel=label, ylim=limits)
+    figure.colorbar(picture, ax=axes, label="density")
+
+
+def _caption(run: Trajectory, sample: Any) -> str:
+    betas = [np.ravel(np.asarray(part.beta)) for part in run.model.attentions()]
+    chosen = (sample or (0,))[0]
+    beta = f", beta = {betas[0][chosen if len(betas[0]) > 1 else 0]:g}" if betas else ""
+    noise = getattr(run.model.noise, "temperature", None)
+    warm = "" if noise is None else f", temperature {float(noise):g}"
+    return (
+        f"{run.attributes['label']}, infinitely many tokens on {run.blank_density.on}{beta}{warm}"
+    )
