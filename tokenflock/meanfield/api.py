@@ -22,7 +22,7 @@ from ..integrate.stops import Stop
 from ..runtime import is_traced
 from ..trajectory import Trajectory
 from .assemble import from_density_segment
-from .solving import DensityPlan, DiagonalSolve, integrate_density
+from .solving import DensityPlan, DiagonalSolve, Flowing, integrate_density
 
 
 def solve_density(
@@ -60,7 +60,7 @@ def solve_density(
         states=save.states,
         progress=progress and sys.stderr is not None,
     )
-    segment = integrate_density(plan, x0.state, jnp.asarray(times))
+    segment = integrate_density(plan, Flowing(x0.state, jnp.zeros(())), jnp.asarray(times))
     if is_traced(segment):
         return from_density_segment(plan, x0, segment, t1)
     run = from_density_segment(plan, x0, jax.block_until_ready(segment), t1)

@@ -38,7 +38,8 @@ def from_density_segment(
     """Label the arrays of a segment."""
     lead = ("beta",) if has_beta_batch(plan.model) else ()
     arrays, times = _rows(segment, lead)
-    arrays |= {"final_state": segment.final, "final_time": segment.final_time}
+    arrays |= {"final_state": segment.final.state, "final_work": segment.final.work}
+    arrays |= {"final_time": segment.final_time}
     arrays |= {"outcome_code": segment.outcome}
     arrays |= {name: segment.stats[counter] for name, counter in COUNTS.items()}
     inner = _inner_axes(plan, x0)

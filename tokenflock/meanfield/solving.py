@@ -49,8 +49,8 @@ class DensityPlan(eqx.Module):
 class Flowing(eqx.Module):
     """What is integrated: the state, and the work int power dt done so far."""
 
-    state: Array
-    work: Float[Array, ""]
+    state: Float[Array, "*batch_and_state"]
+    work: Float[Array, "*batch"]
 
 
 class DensitySegment(eqx.Module):
@@ -58,7 +58,7 @@ class DensitySegment(eqx.Module):
 
     times: Float[Array, "*batch time"]
     saved: dict[str, Array]
-    final: Array
+    final: Flowing
     final_time: Float[Array, "*batch"]
     final_saved: dict[str, Array]
     outcome: Int[Array, "*batch"]
@@ -88,20 +88,21 @@ class Context(eqx.Module):
 
 
 @eqx.filter_jit
-def integrate_density(plan: DensityPlan, state: Array, times: Array) -> DensitySegment:
+def integrate_density(plan: DensityPlan, start: Flowing, times: Array) -> DensitySegment:
     """Solve for every beta; a leading axis of the result is beta."""
     if not has_beta_batch(plan.model):
-        return _integrate_one(plan, plan.model, state, times)
-    axis = 0 if state.ndim > len(plan.blank.state.shape) else None
+        return _integrate_one(plan, plan.model, start, times)
+    # A continued run already has the axis of betas; at the start all betas share the density.
+    axis = 0 if start.state.ndim > plan.blank.state.ndim else None
     solve = eqx.filter_vmap(
         lambda model, start: _integrate_one(plan, model, start, times),
         in_axes=(beta_axes(plan.model), axis),
     )
-    return solve(plan.model, state)
+    return solve(plan.model, start)
 
 
 def _integrate_one(
-    plan: DensityPlan, model: Dynamics, state: Array, times: Array
+    plan: DensityPlan, model: Dynamics, start: Flowing, times: Array
 ) -> DensitySegment:
     clock, numerics = plan.clock, plan.numerics
     scheme = plan.scheme.prepared(model)
@@ -110,8 +111,8 @@ def _integrate_one(
     def look(u: Array, y: Flowing, args: Context) -> dict[str, Array]:
         return _look(plan, args, clock.time(u), y)
 
-    def end(u: Array, y: Flowing, args: Context) -> tuple[Array, Array, dict[str, Array]]:
-        return y.state, clock.time(u), look(u, y, args)
+    def end(u: Array, y: Flowing, args: Context) -> tuple[Flowing, Array, dict[str, Array]]:
+        return y, clock.time(u), look(u, y, args)
 
     marks = clock.inverse(times)
     solution = diffrax.diffeqsolve(
@@ -120,7 +121,7 @@ def _integrate_one(
         t0=marks[0],
         t1=marks[-1],
         dt0=numerics.dt0,
-        y0=Flowing(state, jnp.zeros(())),
+        y0=start,
         args=context,
         saveat=diffrax.SaveAt(
             subs=[diffrax.SubSaveAt(ts=marks, fn=look), diffrax.SubSaveAt(t1=True, fn=end)]
@@ -141,7 +142,7 @@ def _integrate_one(
         final=final,
         final_time=final_time,
         final_saved=final_saved,
-        outcome=_outcome(plan, solution, final),
+        outcome=_outcome(plan, solution, final.state),
         stats={name: jnp.asarray(solution.stats[name]) for name in COUNTERS},
     )
 
