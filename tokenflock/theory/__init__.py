@@ -8,6 +8,7 @@ uniform         energies, hemispheres and linear growth rates around the uniform
 noise           critical temperatures, order parameter, spherical Brownian motion
 stochastic      two tokens under random value matrices
 causal          the causal kernel, its peak, and the number of centres
+gaussian        Gaussian measures on R^d: softmax, l2 and Sinkhorn attention, blow-up, W2
 context         one attention layer on n tokens when beta = gamma log n
 
 Every function states its formula, its source and its range. Where USA appears, `convention` picks
@@ -50,6 +51,16 @@ from .equiangular import log_equiangular_time as log_equiangular_time
 from .equiangular import log_w_rate as log_w_rate
 from .equiangular import tail_rate as tail_rate
 from .equiangular import w_from_gamma as w_from_gamma
+from .gaussian import bures_w2 as bures_w2
+from .gaussian import l2_blow_up_time as l2_blow_up_time
+from .gaussian import l2_slope as l2_slope
+from .gaussian import limit_rank as limit_rank
+from .gaussian import sinkhorn_correlation as sinkhorn_correlation
+from .gaussian import sinkhorn_slope as sinkhorn_slope
+from .gaussian import softmax_blow_up_time as softmax_blow_up_time
+from .gaussian import softmax_covariance as softmax_covariance
+from .gaussian import softmax_limit as softmax_limit
+from .gaussian import softmax_mean as softmax_mean
 from .metastability import MetastabilityWindow as MetastabilityWindow
 from .metastability import cap_alpha as cap_alpha
 from .metastability import metastability_window as metastability_window
@@ -64,6 +75,7 @@ from .noise import hybrid_exponents as hybrid_exponents
 from .noise import hybrid_threshold as hybrid_threshold
 from .noise import noisy_growth_rate as noisy_growth_rate
 from .noise import order_parameter as order_parameter
+from .noise import pitchfork_curvature as pitchfork_curvature
 from .normalisation import EquiangularPath as EquiangularPath
 from .normalisation import attention_norm as attention_norm
 from .normalisation import attention_projection as attention_projection
