@@ -15,9 +15,10 @@ from __future__ import annotations
 import abc
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import xlogy
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..density import Functional, Law, Scheme
 from ..dynamics import Dynamics
@@ -73,7 +74,17 @@ class Basis(eqx.Module):
     def measure(self, masses: Float[Array, " node"]) -> Measure:
         """The nodes with masses, or InputError where they do not stand for the whole measure."""
 
-    def field(self, term: Term, t: Scalar, masses: Float[Array, " node"]) -> Float[Array, "node r"]:
+    def mean(self, masses: Float[Array, " node"]) -> Float[Array, " d"]:
+        """int x dmu."""
+        return masses @ self.nodes
+
+    def table(self, term: Term) -> eqx.Module | None:
+        """What `field` needs of a term, computed once for a run; mostly nothing."""
+        return None
+
+    def field(
+        self, term: Term, t: Scalar, masses: Float[Array, " node"], table: eqx.Module | None = None
+    ) -> Float[Array, "node r"]:
         """Any term's field at the nodes, in the frame, by the engine's own sums over the nodes."""
         nodes = self.measure(masses)
         force = term.field(t, nodes.points, nodes, Dense())
@@ -86,16 +97,25 @@ class Basis(eqx.Module):
         )
 
     @property
+    def known(self) -> Bool[Array, " node"]:
+        """Nodes where rounding of the coefficients leaves the density a meaning; mostly all."""
+        return jnp.ones_like(self.weights, bool)
+
+    @property
     def eigenvalues(self) -> Float[Array, " mode"]:
         """l(l + d - 2)."""
         return self.degrees * (self.degrees + self.space.d - 2)
 
 
 class Galerkin(Scheme):
-    """The weak form on a basis; `series` are the kernels of the model's plain attention terms."""
+    """The weak form on a basis; `series` are the kernels of the model's plain attention terms.
+
+    `tables` are what the basis needs for the fields of the other terms.
+    """
 
     basis: Basis
     series: tuple[KernelSeries | None, ...] = ()
+    tables: tuple[eqx.Module | None, ...] = ()
 
     def prepared(self, model: Dynamics) -> Galerkin:
         """With the kernels of a model's terms, computed once for a run."""
@@ -106,7 +126,11 @@ class Galerkin(Scheme):
             else None
             for term in terms_of(model)
         )
-        return Galerkin(self.basis, series)
+        tables = tuple(
+            self.basis.table(term) if kernel is None else None
+            for term, kernel in zip(terms_of(model), series, strict=True)
+        )
+        return Galerkin(self.basis, series, tables)
 
     # --- the equation -----------------------------------------------------------------------------
 
@@ -122,8 +146,8 @@ class Galerkin(Scheme):
         fields = [
             self._plain(term, series, t, state)
             if series is not None and isinstance(term, Attention)
-            else self.basis.field(term, t, self._masses(density))
-            for term, series in zip(terms_of(model), self.series, strict=True)
+            else self.basis.field(term, t, self._masses(density), table)
+            for term, series, table in zip(terms_of(model), self.series, self.tables, strict=True)
         ]
         return sum(fields[1:], fields[0])
 
@@ -211,7 +235,10 @@ class Galerkin(Scheme):
             "free_energy_rate": self.power,
             "entropy": lambda model, t, state: self.entropy(state),
             "order_parameter": lambda model, t, state: self.order_parameter(state),
-            "largest_density": lambda model, t, state: jnp.max(self.basis.synthesise(state)),
+            "scaled_energy": self.scaled_energy,
+            "energy_rate": self.energy_rate,
+            "dissipation": self.dissipation,
+            "largest_density": lambda model, t, state: self.largest(state),
             "peaks": lambda model, t, state, above: self.basis.peaks(state, above),
         }
 
@@ -227,10 +254,43 @@ class Galerkin(Scheme):
                 total += jnp.sum(self.basis.weights * density * self._potential(term))
         return total
 
+    def scaled_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """2 beta e^{-beta} E, at most 1: the sum over pairs of e^{beta(<x,y>-1)} for one attention."""
+        beta = model.attentions()[0].beta
+        return 2.0 * beta * jnp.exp(-beta) * self.energy(model, state)
+
+    def energy_rate(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """dE/dt along the field, without noise: the derivative of E in the direction of transport."""
+        direction = self.transport(model, t, state)
+        return jax.jvp(lambda moved: self.energy(model, moved), (state,), (direction,))[1]
+
+    def dissipation(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """dE/dt = (1/V) int g |v|^2 dmu, g = Z for SA and e^beta/speed for USA (2312.10794, 3.6)."""
+        term, series = self._one_plain(model)
+        density = self.basis.synthesise(state)
+        squares = jnp.sum(self.field(model, t, state, density) ** 2, axis=-1)
+        if isinstance(term.kind, Unnormalised):
+            metric = jnp.exp(term.beta) / term.kind.speed(term.beta)
+        else:
+            partition = self.basis.synthesise(self._by_degree(series.partition) * state)
+            metric = jnp.exp(term.beta) * partition
+        return jnp.sum(self.basis.weights * density * metric * squares) / _value(term, t)
+
+    def _one_plain(self, model: Dynamics) -> tuple[Attention, KernelSeries]:
+        """The only term, if it is plain attention."""
+        terms = terms_of(model)
+        term, series = terms[0], self.series[0]
+        if len(terms) > 1 or series is None or not isinstance(term, Attention):
+            raise InputError(
+                f"the dissipation identity is that of SA or USA alone, got {model.label}; use "
+                "energy_rate or free_energy_rate"
+            )
+        return term, series
+
     def order_parameter(self, state: Array) -> Array:
         """|int x dmu|."""
         density = self.basis.synthesise(state)
-        return jnp.linalg.norm((self.basis.weights * density) @ self.basis.nodes)
+        return jnp.linalg.norm(self.basis.mean(self.basis.weights * density))
 
     # --- what the state holds ---------------------------------------------------------------------
 
@@ -238,7 +298,11 @@ class Galerkin(Scheme):
         return state[0]
 
     def lowest(self, state: Array) -> Array:
-        return jnp.min(self.basis.synthesise(state))
+        return jnp.min(jnp.where(self.basis.known, self.basis.synthesise(state), jnp.inf))
+
+    def largest(self, state: Array) -> Float[Array, ""]:
+        """The largest density."""
+        return jnp.max(jnp.where(self.basis.known, self.basis.synthesise(state), -jnp.inf))
 
     def tail(self, state: Array) -> Array:
         """Largest coefficient in the upper quarter of the degrees."""

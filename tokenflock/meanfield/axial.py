@@ -1,0 +1,148 @@
+"""Attention with weights that respect an axis, on measures that are symmetric about it.
+
+With B = diag(b, a, .., a) and points x = (u, s w), y = (u', s' w'), w and w' on S^{d-2}, the score is
+beta (b u u' + a s s' <w, w'>). Averaged over the rotations about the axis,
+
+    A(k) = mean over w' of e^{k <w, w'>} = Gamma(h) (2/k)^{h-1} I_{h-1}(k),   h = (d-1)/2,  k = beta a s s',
+
+and A'(k) is the mean of <w, w'> e^{k <w, w'>}. With V = diag(v, c, .., c) the pull towards the pole is
+
+    <e, int e^{beta<x,By>} V y dmu> = int e^{beta b u u'} (v s u' A(k) - c u s' A'(k)) dmu(u').
+
+The means are sums over Gauss nodes of S^{d-2}, which 128 nodes give to rounding up to |k| of some 800.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..errors import require
+from ..kinds import Softmax, Unnormalised
+from ..masks import Full
+from ..runtime import is_traced
+from ..terms import Attention
+from ..weights import Weights
+from .kernel import is_exponential
+from .legendre import gauss
+
+TURNS = 128
+# Matrices are asked to respect the axis to this relative accuracy.
+AXIAL_TOLERANCE = 1e-10
+
+
+class AxialKernel(eqx.Module):
+    """Pull and partition between nodes, per head, up to e^{shift} of the row."""
+
+    pull: Float[Array, "heads node node"]
+    partition: Float[Array, "heads node node"]
+    shift: Float[Array, "heads node"]
+
+    def field(self, term: Attention, masses: Float[Array, " node"]) -> Float[Array, "node 1"]:
+        """The field of the term at the nodes, towards the pole."""
+        pulls = self.pull @ masses
+        if isinstance(term.kind, Softmax):
+            return jnp.sum(pulls / (self.partition @ masses), axis=0)[:, None]
+        assert isinstance(term.kind, Unnormalised)
+        return term.kind.speed(term.beta) * jnp.sum(pulls, axis=0)[:, None]
+
+    def pairs(self, masses: Float[Array, " node"]) -> Float[Array, ""]:
+        """sum over heads of iint e^{beta<x,By> - beta} dmu dmu, of a kernel shifted by beta."""
+        rows = jnp.exp(self.shift) * (self.partition @ masses)
+        return jnp.sum(rows @ masses)
+
+
+def axial_kernel(term: Attention, u: Float[Array, " node"], d: int) -> AxialKernel:
+    """The tables of one attention term."""
+    weights = term.weights.at(0.0)
+    B, V = axis_entries(_bilinear(weights, d)), axis_entries(_values(weights, d))
+    one_head = jax.vmap(lambda b, v: _head(term, b, v, u, d))
+    return AxialKernel(*one_head(B, V))
+
+
+def _head(
+    term: Attention,
+    B: Float[Array, " pair"],
+    V: Float[Array, " pair"],
+    u: Float[Array, " node"],
+    d: int,
+) -> tuple[Array, Array, Array]:
+    s = jnp.sqrt((1.0 - u) * (1.0 + u))
+    along, across = u[:, None] * u, s[:, None] * s
+    turned = term.beta * B[1] * across
+    exponent = term.beta * B[0] * along + jnp.abs(turned)
+    # Softmax may shift every row by its largest score; USA's weight is e^{beta(<x,By>-1)}.
+    largest = jnp.max(exponent, axis=1)
+    row = largest if isinstance(term.kind, Softmax) else jnp.zeros_like(u) + term.beta
+    scale = jnp.exp(exponent - row[:, None])
+    mean, slope = _turn_means(turned, d)
+    pull = scale * (V[0] * s[:, None] * u * mean - V[1] * u[:, None] * s * slope)
+    return pull, scale * mean, row - term.beta
+
+
+def _turn_means(k: Float[Array, "node node"], d: int) -> tuple[Array, Array]:
+    """e^{-|k|} A(k) and e^{-|k|} A'(k)."""
+    angles = [jnp.asarray(part) for part in gauss(d - 1, TURNS)]
+
+    def add(sums: tuple[Array, Array], node: tuple[Array, Array]) -> tuple[tuple, None]:
+        cosine, weight = node
+        term = weight * jnp.exp(k * cosine - jnp.abs(k))
+        return (sums[0] + term, sums[1] + cosine * term), None
+
+    zero = jnp.zeros_like(k)
+    return jax.lax.scan(add, (zero, zero), (angles[0], angles[1]))[0]
+
+
+def axis_entries(matrices: Float[Array, "heads d d"]) -> Float[Array, "heads 2"]:
+    """(first, second) diagonal entry of every head."""
+    return jnp.stack([matrices[:, 0, 0], matrices[:, 1, 1]], axis=-1)
+
+
+def _bilinear(weights: Weights, d: int) -> Float[Array, "heads d d"]:
+    identity = jnp.broadcast_to(jnp.eye(d), (weights.heads, d, d))
+    if weights.B is not None:
+        return weights.B
+    query = identity if weights.Q is None else weights.Q
+    key = identity if weights.K is None else weights.K
+    return jnp.einsum("hkd,hke->hde", query, key)
+
+
+def _values(weights: Weights, d: int) -> Float[Array, "heads d d"]:
+    identity = jnp.broadcast_to(jnp.eye(d), (weights.heads, d, d))
+    if weights.V is None:
+        return identity
+    return weights.V if weights.V.ndim == 3 else weights.V * identity
+
+
+def check_axial(term: Attention, d: int) -> None:
+    """Refuse attention that does not respect the first axis, or has no reduced kernel."""
+    require(
+        is_exponential(term.kind) and isinstance(term.mask, Full),
+        f"a zonal density needs softmax or unnormalised attention without a mask, got "
+        f"{type(term.kind).__name__} with mask={type(term.mask).__name__}; use Harmonics, or tokens",
+    )
+    require(
+        isinstance(term.weights, Weights),
+        f"a zonal density needs constant weights, got {type(term.weights).__name__}; use tokens",
+    )
+    if is_traced(term.weights):
+        return
+    weights = term.weights.at(0.0)
+    for name, matrices in (("B = Q^T K", _bilinear(weights, d)), ("V", _values(weights, d))):
+        require(
+            _respects_axis(np.asarray(matrices)),
+            f"a zonal density needs {name} = diag(b, a, .., a) in every head, so that the flow keeps "
+            "the axis e_1; use Harmonics(degree) for d = 3, or tokens",
+        )
+
+
+def _respects_axis(matrices: np.ndarray) -> bool:
+    d = matrices.shape[-1]
+    for matrix in matrices:
+        wanted = np.diag([matrix[0, 0], *[matrix[1, 1]] * (d - 1)])
+        if np.max(np.abs(matrix - wanted)) > AXIAL_TOLERANCE * max(np.max(np.abs(matrix)), 1e-300):
+            return False
+    return True
