@@ -8,7 +8,7 @@ uniform measure, degree-k harmonics grow at k(k+d-2)(c_k - temperature), c_k = `
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import Array, Convention, Model, bounded, inverse_temperature, whole
+from ._checks import Array, Convention, Model, bounded, chosen, inverse_temperature, whole
 from ._special import find_root, log_ive
 from .uniform import growth_rate
 
@@ -103,6 +103,36 @@ def continuity_beta(d: ArrayLike) -> Array:
         return find_root(excess, 1e-3, 10.0)
 
     return np.vectorize(one, otypes=[float])(d)[()]
+
+
+def pitchfork_curvature(d: ArrayLike, beta: ArrayLike, model: Model = "USA") -> Array:
+    r"""g in T(r) = c_1 (1 + g r^2 + O(r^4)), the ordered branch of order r = |mean| near its threshold.
+
+    g < 0: the branch leaves towards lower temperature, stable, and the transition is continuous; g > 0: it
+    leaves towards higher temperature and is unstable. With rho_k = I_{k+d/2-1}/I_{d/2-1} of beta,
+
+        USA  g = -(d/(d+2)) (rho_1 - d rho_2)/(rho_1 - rho_2)
+        SA   g =  (d/(d+2)) ( (d-1) (rho_2 - rho_1^2 - rho_1 rho_2 (1 - rho_1))/(rho_1 - rho_2)
+                              + d rho_1^2 - 1 )
+
+    Derived here: q = e^{h p_1 + w p_2 + ...}/Z in orthonormal zonal harmonics has <p_1> = h + t h w +
+    k h^3/6 and <p_2> = w + t h^2/2 to third order, t^2 = 2(d-1)/(d+2), k = -6/(d+2), with h, w from the
+    potential; r = h/sqrt(d). USA's sign changes at `continuity_beta`, as in 2606.05140; at beta = 0,
+    g = -d/(d+2) for both. Independent of the convention. beta >= 0.
+    """
+    d, beta = np.broadcast_arrays(
+        whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2"), inverse_temperature(beta)
+    )
+    positive = np.where(beta > 0, beta, 1.0)
+    floor = log_ive(d / 2 - 1, positive)
+    first = np.exp(log_ive(d / 2, positive) - floor)
+    second = np.exp(log_ive(d / 2 + 1, positive) - floor)
+    if chosen("model", model, Model) == "USA":
+        shape = -(first - d * second) / (first - second)
+    else:
+        pulled = second - first**2 - first * second * (1 - first)
+        shape = (d - 1) * pulled / (first - second) + d * first**2 - 1
+    return (np.where(beta > 0, shape, -1.0) * d / (d + 2))[()]
 
 
 def brownian_correlation(

@@ -1,0 +1,88 @@
+"""Which perturbations of a stationary state grow: the spectrum of the linearised equation."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ...density import Density
+from ...dynamics import Dynamics
+from ..circle import FourierBasis
+from ..galerkin import Basis
+from .equation import Stationary, stationary_equation, temperature_of
+
+# Rates smaller than this share of the largest one are zero within rounding of the eigenvalue problem.
+ROUNDING = 1e-12
+
+
+@dataclasses.dataclass(frozen=True)
+class Stability:
+    """Eigenvalues of d_t delta = T Laplacian delta - div(delta v + rho v'[delta]), largest real part first.
+
+    Perturbations keep the mass. Turning the state as a whole is left out: it neither grows nor decays.
+    On Zonal densities only axially symmetric perturbations are seen.
+    """
+
+    rates: np.ndarray
+
+    @property
+    def growth(self) -> float:
+        """The largest growth rate; negative for a stable state."""
+        return float(np.real(self.rates[0]))
+
+    @property
+    def unstable(self) -> int:
+        """How many independent perturbations grow: 0 for a stable state, more for a saddle."""
+        return int(np.sum(np.real(self.rates) > ROUNDING * np.max(np.abs(self.rates))))
+
+    @property
+    def stable(self) -> bool:
+        """Whether nothing grows."""
+        return self.unstable == 0
+
+
+def stability(model: Dynamics, density: Density) -> Stability:
+    """The spectrum at a stationary state, from the Jacobian of the discretised equation."""
+    temperature_of(model)
+    equation = stationary_equation(model, density.on)
+    return spectrum(equation, density.state)
+
+
+def spectrum(equation: Stationary, state: Array) -> Stability:
+    """The spectrum of the linearised flow at a state, without mass and rotation."""
+    matrix = np.asarray(linearised(equation, state))
+    turned = rotation(equation.scheme.basis, np.asarray(state))
+    if np.linalg.norm(turned) > 1e-9:
+        # The rotation spans an invariant line, so the spectrum on the quotient is that of Q^T L Q.
+        across = np.linalg.svd(turned[None, 1:])[2][1:]
+        matrix = across @ matrix @ across.T
+    rates = np.linalg.eigvals(matrix)
+    return Stability(rates[np.argsort(-rates.real)])
+
+
+@eqx.filter_jit
+def linearised(equation: Stationary, state: Array) -> Float[Array, "mode mode"]:
+    """The Jacobian of the time derivative of all coefficients but the mass."""
+    damping = equation.scheme.damping(equation.model)
+    assert damping is not None
+
+    def derivative(free: Array) -> Array:
+        whole = jnp.append(1.0, free)
+        return (equation.scheme.transport(equation.model, 0.0, whole) - damping * whole)[1:]
+
+    return jax.jacfwd(derivative)(state[1:])
+
+
+def rotation(basis: Basis, state: np.ndarray) -> np.ndarray:
+    """d rho/d theta on the circle; zero where the discretisation cannot turn a state."""
+    if not isinstance(basis, FourierBasis):
+        return np.zeros_like(state)
+    count = basis.degree
+    k = np.arange(1, count + 1)
+    cosines, sines = state[1 : count + 1], state[count + 1 :]
+    return np.concatenate([[0.0], k * sines, -k * cosines])

@@ -1,0 +1,82 @@
+"""One stationary state: Newton from a start, or damped iteration where Newton fails."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import lineax as lx
+import optimistix as optx
+from jaxtyping import Array, Float
+
+from ...density import Density
+from ...dynamics import Dynamics
+from ...errors import SolveError
+from ...runtime import Scalar
+from .equation import Stationary, stationary_equation, temperature_of
+
+# Relative singular values of the Jacobian below this belong to rotations, along which every state has
+# neighbours: Newton takes the shortest step, and so does not turn the state.
+ROTATION = 1e-7
+NEWTON_STEPS = 50
+DAMPING = 0.5
+MOST_ITERATIONS = 100_000
+
+
+def stationary_state(model: Dynamics, start: Density, tolerance: float = 1e-12) -> Density:
+    """The stationary state to which Newton leads from `start`, |rho - e^{Phi/T}/Z| <= tolerance.
+
+    Newton (optimistix) finds stable and unstable states alike. Where it does not converge, the damped
+    iteration rho <- (rho + e^{Phi[rho]/T}/Z)/2 takes over, which only finds states it is attracted to:
+    for USA those that are stable under the flow. Within a relative 1e-7 of a bifurcation, where the
+    Jacobian is singular, both fail or lose digits: follow a `branch` instead.
+    """
+    temperature = temperature_of(model)
+    equation = stationary_equation(model, start.on)
+    state, error = _newton(equation, start.state, temperature, tolerance)
+    if not error <= tolerance:
+        state = _iterated(equation, start.state, temperature, tolerance)
+        state, error = _newton(equation, state, temperature, tolerance)
+    if not error <= tolerance:
+        raise SolveError(
+            f"no stationary state within {tolerance:g} of its equation from this start (left: "
+            f"{float(error):.2g}); start closer to one, or follow a branch from the uniform state"
+        )
+    if not float(equation.scheme.tail(state)) <= start.on.largest_tail:
+        raise SolveError(f"the stationary state is too sharp: {start.on.advice()}")
+    return Density(start.on, state)
+
+
+@eqx.filter_jit
+def _newton(
+    equation: Stationary, state: Array, temperature: Scalar, tolerance: float
+) -> tuple[Float[Array, " mode"], Float[Array, ""]]:
+    """Newton on all coefficients but the mass; the state and the largest residual left."""
+
+    def residual(free: Array, _: None) -> Array:
+        return equation.residual(jnp.append(1.0, free), temperature)[1:]
+
+    newton = optx.Newton(
+        rtol=tolerance / 10, atol=tolerance / 10, linear_solver=lx.SVD(rcond=ROTATION)
+    )
+    found = optx.root_find(residual, newton, state[1:], max_steps=NEWTON_STEPS, throw=False)
+    return jnp.append(1.0, found.value), jnp.max(jnp.abs(residual(found.value, None)))
+
+
+@eqx.filter_jit
+def _iterated(
+    equation: Stationary, state: Array, temperature: Scalar, tolerance: float
+) -> Float[Array, " mode"]:
+    """rho <- rho - DAMPING residual(rho), until the residual is small or iterations run out."""
+
+    def unfinished(carry: tuple[Array, Array, Array]) -> Array:
+        _, error, count = carry
+        return (error > tolerance) & (count < MOST_ITERATIONS)
+
+    def step(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        state, _, count = carry
+        change = equation.residual(state, temperature)
+        return state - DAMPING * change, jnp.max(jnp.abs(change)), count + 1
+
+    first = (state, jnp.asarray(jnp.inf), jnp.asarray(0))
+    return jax.lax.while_loop(unfinished, step, first)[0]
