@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokenflock.lab import job as job_module
+from tokenflock.lab import parts as parts_module
 from tokenflock.lab.job import Job
 
 PROGRAMS: dict[str, object] = {}
@@ -25,4 +25,4 @@ def shared_programs(monkeypatch):
 @pytest.fixture
 def few_parts(monkeypatch):
     """Fewer parts to compute and write."""
-    monkeypatch.setattr(job_module, "PARTS", 8)
+    monkeypatch.setattr(parts_module, "PARTS", 8)

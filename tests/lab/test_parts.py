@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tokenflock as flock
 from tokenflock.integrate import LogTime, Physical
-from tokenflock.lab.job import PARTS, cut
+from tokenflock.lab.parts import PARTS, cut
 
 
 def check(times, parts):

@@ -9,15 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..dynamics import State
 from ..errors import StoreError
-from ..integrate.assemble import final_state, from_segment, join
-from ..integrate.core import Segment
 from ..integrate.outcome import OUTCOMES
 from ..store import SEGMENTS, read_store, segment_paths, segment_range, write
 from ..trajectory import Trajectory
 from .files import content
-from .job import Job
+from .parts import Integration
 
 FLUSH_SECONDS = 0.5
 # Writing may take at most this share of the time: a flush of 0.2 s is followed by 2 s of computing.
@@ -31,18 +28,18 @@ class Log:
     Without a folder nothing is written, and all parts wait in memory.
     """
 
-    def __init__(self, job: Job, folder: Path | None):
+    def __init__(self, job: Integration, folder: Path | None):
         self.job, self.folder = job, folder
         paths = [] if folder is None else segment_paths(folder)
         self.stored = [_read_part(path) for path in paths]
         self.done = 1 + segment_range(paths[-1])[1] if paths else 0
-        self.waiting: list[Segment] = []
-        self.last = _last_of(self.stored[-1]) if self.stored else None
+        self.waiting: list[Any] = []
+        self.last = _last_of(self.stored[-1], job) if self.stored else None
         self.steps: Any = sum((piece.arrays["steps"] for piece in self.stored), 0)
         self.next_flush = time.monotonic() + FLUSH_SECONDS
 
     @property
-    def state(self) -> State:
+    def state(self) -> Any:
         """Where the next part starts."""
         return self.job.start() if self.last is None else self.last.final
 
@@ -50,10 +47,10 @@ class Log:
         """Whether parts are left and some sample is still on its way."""
         if self.last is None or self.done >= len(self.job.parts):
             return self.done < len(self.job.parts)
-        finite = np.all(np.isfinite(self.last.final.points), axis=(-1, -2))
+        finite = self.job.finite(self.last.final)
         return bool(np.any((self.last.outcome == 0) & finite))
 
-    def add(self, segment: Segment) -> None:
+    def add(self, segment: Any) -> None:
         """Keep one more finished part; now and then write what waits."""
         segment = _held(segment, self.last)
         self.steps = self.steps + segment.stats["num_steps"]
@@ -78,35 +75,32 @@ class Log:
         now = time.monotonic()
         self.next_flush = now + max(FLUSH_SECONDS, (now - start) / FLUSH_SHARE)
 
-    def _label(self, segments: list[Segment]) -> Trajectory:
+    def _label(self, segments: list[Any]) -> Trajectory:
         first = self.done - len(segments)
         keeps = [part.keep for part in self.job.parts[first : self.done]]
-        piece = from_segment(self.job.plan, self.job.tokens, _chained(segments, keeps))
+        piece = self.job.label(_chained(segments, keeps))
         return with_spec(piece, self.job)
 
     def whole(self) -> Trajectory:
         """The run so far as one trajectory, with the health of the whole."""
         pieces = self.stored + ([self._label(self.waiting)] if self.waiting else [])
-        return with_spec(join(self.job.plan, self.job.tokens, pieces), self.job)
+        return with_spec(self.job.joined(pieces), self.job)
 
 
-def with_spec(run: Trajectory, job: Job) -> Trajectory:
+def with_spec(run: Trajectory, job: Integration) -> Trajectory:
     """The same run, with the id and the full resolved spec among its attributes."""
     run.attributes.update({"id": job.id, "spec": content(job.spec)})
     return run
 
 
-def nothing_yet(job: Job) -> Trajectory:
+def nothing_yet(job: Integration) -> Trajectory:
     """The tokens at t = 0, for a run that is killed before its first part is done."""
     start = jax.tree.map(np.asarray, job.start())
-    lead = start.points.shape[:-2]
-    rows = {"states": start.points, "radii": start.radii} if job.plan.states else {}
-    empty = _on_host(
+    lead = job.lead_shape(start)
+    empty = job.segment(
         times=np.zeros((*lead, 1)),
         saved={
-            name: np.expand_dims(value, len(lead))
-            for name, value in rows.items()
-            if value is not None
+            name: np.expand_dims(value, len(lead)) for name, value in job.first_rows(start).items()
         },
         final=start,
         final_time=np.zeros(lead),
@@ -116,12 +110,7 @@ def nothing_yet(job: Job) -> Trajectory:
             ("num_steps", "num_accepted_steps", "num_rejected_steps"), np.zeros(lead, int)
         ),
     )
-    return with_spec(from_segment(job.plan, job.tokens, empty), job)
-
-
-def _on_host(**fields: Any) -> Segment:
-    """A segment whose arrays are numpy's."""
-    return Segment(**fields)
+    return with_spec(job.label(empty), job)
 
 
 def _read_part(path: Path) -> Trajectory:
@@ -134,16 +123,16 @@ def _read_part(path: Path) -> Trajectory:
         ) from error
 
 
-def _last_of(piece: Trajectory) -> Segment:
+def _last_of(piece: Trajectory, job: Integration) -> Any:
     """The end of a stored part as a segment without rows."""
     arrays = {name: np.asarray(value) for name, value in piece.arrays.items()}
     ends = {
         name.removeprefix("final_"): v for name, v in arrays.items() if name.startswith("final_")
     }
-    return _on_host(
+    return job.segment(
         times=np.empty(0),
         saved={},
-        final=jax.tree.map(np.asarray, final_state(arrays)),
+        final=jax.tree.map(np.asarray, job.end_of(arrays)),
         final_time=ends["time"],
         final_saved=ends,
         outcome=arrays["outcome_code"],
@@ -151,7 +140,7 @@ def _last_of(piece: Trajectory) -> Segment:
     )
 
 
-def _held(segment: Segment, before: Segment | None) -> Segment:
+def _held(segment: Any, before: Any) -> Any:
     """Samples of a batch that had stopped before stay where they were; the others went on."""
     if before is None or not np.any(before.outcome):
         return segment
@@ -168,7 +157,7 @@ def _held(segment: Segment, before: Segment | None) -> Segment:
         name: choose(before.final_saved.get(name, new), new)
         for name, new in segment.final_saved.items()
     }
-    return _on_host(
+    return type(segment)(
         times=blank(segment.times),
         saved={name: blank(new) for name, new in segment.saved.items()},
         final=jax.tree.map(choose, before.final, segment.final),
@@ -179,14 +168,14 @@ def _held(segment: Segment, before: Segment | None) -> Segment:
     )
 
 
-def _limited(segment: Segment, steps: Any, most: int) -> Segment:
+def _limited(segment: Any, steps: Any, most: int) -> Any:
     """The step limit is that of the whole run, not of a part."""
     over = (np.asarray(segment.outcome) == 0) & (np.asarray(steps) >= most)
     outcome = np.where(over, STEP_LIMIT, segment.outcome)
-    return _on_host(**{**vars(segment), "outcome": outcome})
+    return type(segment)(**{**vars(segment), "outcome": outcome})
 
 
-def _chained(segments: list[Segment], keeps: list[np.ndarray]) -> Segment:
+def _chained(segments: list[Any], keeps: list[np.ndarray]) -> Any:
     """Consecutive segments as one: the rows to keep, the last end, all the steps."""
     axis = segments[0].times.ndim - 1
     if axis == 0 and segments[-1].outcome != 0:
@@ -198,7 +187,7 @@ def _chained(segments: list[Segment], keeps: list[np.ndarray]) -> Segment:
         return np.concatenate(rows, axis)
 
     last = segments[-1]
-    return _on_host(
+    return type(last)(
         times=chain([segment.times for segment in segments]),
         saved={name: chain([s.saved[name] for s in segments]) for name in last.saved},
         final=last.final,

@@ -16,7 +16,8 @@ from ..dynamics import Dynamics
 from ..errors import InputError
 from ..integrate.core import Segment
 from ..integrate.outcome import succeeded
-from ..lab.job import Job, Part
+from ..lab.job import Job
+from ..lab.parts import Part
 from ..lab.segments import Log
 from ..lab.sentences import explain
 from ..lab.spec import RunSpec, build_model
