@@ -39,6 +39,10 @@ Functional = Callable[..., Array]
 class Scheme(eqx.Module):
     """A discretisation with its tables: what the solver needs at every step."""
 
+    def settled(self, model: Dynamics, state: Array, implicit: bool) -> Scheme:
+        """With the choices compiled code cannot make; `implicit`: derivatives of `transport` are asked."""
+        return self
+
     @abc.abstractmethod
     def prepared(self, model: Dynamics) -> Scheme:
         """With whatever the model's terms need, computed once for a run."""

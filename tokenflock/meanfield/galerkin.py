@@ -29,7 +29,17 @@ from ..noise import Brownian
 from ..reduce import Dense
 from ..runtime import Scalar, is_traced
 from ..space import Space
-from ..terms import Attention, Perceptron, Potential, Sum, Term
+from ..terms import Attention, Term
+from .ascent import (
+    clock_factor,
+    has_pairs,
+    has_potential,
+    head_energies,
+    potential,
+    rising,
+    terms_of,
+    tied_ratios,
+)
 from .kernel import KernelSeries, is_plain, kernel_series
 
 # Weights of tokens must be positive: where the density is not, the measure of the nodes has this.
@@ -90,6 +100,12 @@ class Basis(eqx.Module):
         force = term.field(t, nodes.points, nodes, Dense())
         return jnp.einsum("nrd,nd->nr", self.frame, force)
 
+    def head_energies(
+        self, term: Attention, masses: Float[Array, " node"]
+    ) -> Float[Array, " heads"]:
+        """(1/2beta) iint phi(beta <x, B_h y>) of every head, summed over the nodes."""
+        return head_energies(term, self.measure(masses), Dense())
+
     def peaks(self, c: Float[Array, " mode"], above: float) -> Float[Array, ""]:
         """Number of local maxima above a density, where nodes have an order."""
         raise InputError(
@@ -110,12 +126,14 @@ class Basis(eqx.Module):
 class Galerkin(Scheme):
     """The weak form on a basis; `series` are the kernels of the model's plain attention terms.
 
-    `tables` are what the basis needs for the fields of the other terms.
+    `tables` are what the basis needs for the fields of the other terms, `rises` the terms whose fields
+    are grad dA/dmu of these (see `ascent`), with their tables.
     """
 
     basis: Basis
     series: tuple[KernelSeries | None, ...] = ()
     tables: tuple[eqx.Module | None, ...] = ()
+    rises: tuple[tuple[Term, eqx.Module | None] | None, ...] = ()
 
     def prepared(self, model: Dynamics) -> Galerkin:
         """With the kernels of a model's terms, computed once for a run."""
@@ -130,7 +148,17 @@ class Galerkin(Scheme):
             self.basis.table(term) if kernel is None else None
             for term, kernel in zip(terms_of(model), series, strict=True)
         )
-        return Galerkin(self.basis, series, tables)
+        rises = tuple(
+            self._rise(term, table) if kernel is None else None
+            for term, kernel, table in zip(terms_of(model), series, tables, strict=True)
+        )
+        return Galerkin(self.basis, series, tables, rises)
+
+    def _rise(self, term: Term, table: eqx.Module | None) -> tuple[Term, eqx.Module | None] | None:
+        part = rising(term, self.basis.space.d)
+        if part is None:
+            return None
+        return part, table if part is term else self.basis.table(part)
 
     # --- the equation -----------------------------------------------------------------------------
 
@@ -173,18 +201,16 @@ class Galerkin(Scheme):
     # --- the dissipation identity -----------------------------------------------------------------
 
     def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
-        """sum over terms of s E + int f dmu, minus T int rho log rho.
-
-        E = (1/2beta) iint e^{beta<x,y>} and s the speed of USA's convention times V (1 times V for SA,
-        whose flow increases the same E in another metric); f of perceptrons and potentials.
-        """
+        """The energies of `ascent`, minus T int rho log rho."""
         density = self.basis.synthesise(state)
         total = jnp.zeros(())
         for term, series in zip(terms_of(model), self.series, strict=True):
-            if series is not None and isinstance(term, Attention):
-                total += _scale(term, t) * self._pairs(term, series, state)
+            if not isinstance(term, Attention):
+                total += self._external(term, density)
+            elif series is None:
+                total += self._tied_pairs(term, density)
             else:
-                total += jnp.sum(self.basis.weights * density * self._potential(term))
+                total += _scale(term, t) * self._pairs(term, series, state)
         if isinstance(model.noise, Brownian):
             total -= model.noise.temperature * self.entropy(state)
         return total
@@ -194,17 +220,27 @@ class Galerkin(Scheme):
         density = self.basis.synthesise(state)
         flux = density[:, None] * self.field(model, t, state, density)
         slope = jnp.zeros_like(flux)
-        for term, series in zip(terms_of(model), self.series, strict=True):
+        for term, series, rise in zip(terms_of(model), self.series, self.rises, strict=True):
             if series is not None and isinstance(term, Attention):
                 gradient = self.basis.gradient(self._by_degree(series.potential) * state)
                 slope += _scale(term, t) * jnp.exp(term.beta) * gradient
-            elif has_potential(term):
-                slope += self.basis.field(term, t, self._masses(density))
+            elif rise is not None:
+                slope += self.basis.field(rise[0], t, self._masses(density), rise[1])
         if isinstance(model.noise, Brownian):
-            rise = model.noise.temperature * self.basis.gradient(state)
-            flux -= rise
-            slope -= rise / jnp.maximum(density, SMALLEST_DENSITY)[:, None]
+            spread = model.noise.temperature * self.basis.gradient(state)
+            flux -= spread
+            slope -= spread / jnp.maximum(density, SMALLEST_DENSITY)[:, None]
         return jnp.sum(self.basis.weights[:, None] * slope * flux)
+
+    def _tied_pairs(self, term: Attention, density: Float[Array, " node"]) -> Array:
+        """s sum_h c_h E_h of attention with matrices or another kernel."""
+        if not has_pairs(term):
+            return jnp.zeros(())
+        ratios = clock_factor(term) * tied_ratios(term.weights.at(0.0), self.basis.space.d)
+        return jnp.sum(ratios * self.basis.head_energies(term, self._masses(density)))
+
+    def _external(self, term: Term, density: Float[Array, " node"]) -> Array:
+        return jnp.sum(self.basis.weights * density * potential(term, self.basis.nodes))
 
     def _pairs(self, term: Attention, series: KernelSeries, state: Array) -> Array:
         """(1/2beta) iint e^{beta<x,y>} = (e^beta/2beta) sum_k a_k c_k^2; less 1/(2beta) at beta = 0."""
@@ -213,15 +249,6 @@ class Galerkin(Scheme):
         rest = jnp.sum(self._by_degree(series.potential) * squares)
         beta = jnp.where(term.beta == 0, 1.0, term.beta)
         return jnp.where(term.beta == 0, rest / 2.0, jnp.exp(beta) * whole / (2.0 * beta))
-
-    def _potential(self, term: Term) -> Float[Array, " node"]:
-        if isinstance(term, Perceptron) and term.omega is not None:
-            return term.potential(self.basis.nodes) / 2.0
-        if isinstance(term, Potential):
-            return jnp.asarray([0.0]) + jnp.vectorize(term.function, signature="(d)->()")(
-                self.basis.nodes
-            )
-        return jnp.zeros_like(self.basis.weights)
 
     def entropy(self, state: Array) -> Float[Array, ""]:
         """int rho log rho dsigma, the density cut at 0."""
@@ -247,12 +274,19 @@ class Galerkin(Scheme):
         density = self.basis.synthesise(state)
         total, first = jnp.zeros(()), True
         for term, series in zip(terms_of(model), self.series, strict=True):
-            if isinstance(term, Attention):
-                total += self._pairs(term, series, state) if first and series is not None else 0.0
-                first = False
-            else:
-                total += jnp.sum(self.basis.weights * density * self._potential(term))
+            if not isinstance(term, Attention):
+                # As tokens' energy, which knows no drift.
+                total += self._external(term, density) if has_potential(term) else 0.0
+            elif first:
+                total += self._first_pairs(term, series, state)
+            first = first and not isinstance(term, Attention)
         return total
+
+    def _first_pairs(self, term: Attention, series: KernelSeries | None, state: Array) -> Array:
+        if series is not None:
+            return self._pairs(term, series, state)
+        density = self.basis.synthesise(state)
+        return jnp.sum(self.basis.head_energies(term, self._masses(density)))
 
     def scaled_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
         """2 beta e^{-beta} E, at most 1: the sum over pairs of e^{beta(<x,y>-1)} for one attention."""
@@ -319,16 +353,6 @@ class Galerkin(Scheme):
         return self.basis.nodes
 
 
-def terms_of(model: Dynamics) -> tuple[Term, ...]:
-    """The terms of a model, one by one."""
-    return model.terms.terms if isinstance(model.terms, Sum) else (model.terms,)
-
-
-def has_potential(term: Term) -> bool:
-    """Whether the term is the gradient of a function of the point."""
-    return isinstance(term, Potential) or (isinstance(term, Perceptron) and term.omega is not None)
-
-
 def _value(term: Attention, t: Scalar) -> Array:
     value = term.weights.at(t).V
     return jnp.ones(()) if value is None else value
@@ -336,9 +360,7 @@ def _value(term: Attention, t: Scalar) -> Array:
 
 def _scale(term: Attention, t: Scalar) -> Array:
     """s with V v = grad(s dE/dmu) for USA; V for SA."""
-    if not isinstance(term.kind, Unnormalised):
-        return _value(term, t)
-    return _value(term, t) * term.kind.speed(term.beta) * jnp.exp(-term.beta)
+    return _value(term, t) * clock_factor(term)
 
 
 def project(basis: Basis, law: Law) -> Float[Array, " mode"]:

@@ -4,4 +4,206 @@ theta_m(t), m = 0..n-1, are the lifted angles at masses (m + 1/2)/n counted from
 the flow. Without noise each obeys theta' = v[mu](theta), so the scheme is the particle system started
 from quantiles: second order in 1/n while the density is smooth, and still right when it becomes atoms,
 where a grid fails. Order is kept by one-dimensional transport, hence positivity; mass is exact.
+
+Noise is the gradient flow of the entropy of the quantiles. Each gap g_m = theta_{m+1} - theta_m (around
+the circle) holds the mass 1/n at the density 2 pi/(n g_m), so
+
+    int rho log rho = (1/n) sum_m log(2 pi/(n g_m)),   theta_m' = v + T (1/g_{m-1} - 1/g_m),
+
+n times the derivative by theta_m, since every quantile has the mass 1/n: the velocity -T (log rho)'.
 """
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..density import Discretisation, Functional, Law, Scheme
+from ..dynamics import Dynamics
+from ..errors import InputError, require
+from ..measure import Measure, from_angles
+from ..noise import Brownian
+from ..observables.base import Snapshot
+from ..observables.energies import energy
+from ..reduce import Auto, Dense, Reduction, Task
+from ..runtime import Scalar
+from ..space import Space, Sphere
+from ..terms import Attention, Term
+from .ascent import pair_energy, potential, rising, terms_of
+from .cdf import distribution_of_law, middle_masses
+from .checks import check_model
+
+# Errors allowed to sums over quantiles: the first that rounding lets a fast reduction keep.
+SUMS_TOLERANCES = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+# Below this a gap is an atom: its density is given as if it were this.
+SMALLEST_GAP = 1e-300
+
+
+class Quantiles(Discretisation):
+    """Any measure on the circle as n quantiles of equal mass.
+
+    The state holds lifted angles in increasing order, spanning less than 2 pi. Nothing is lost while
+    atoms form, so runs last for ever; one stops where neighbours have passed one another by more than
+    `overlap` (radians), which only a too large error of the solver can do. With noise the equation is
+    stiff (rates T n^2 rho^2/pi^2): use method=Stiff(), which solves with matrices of n + 1 rows, so
+    some hundred quantiles; without it steps of that size are taken.
+    """
+
+    n: int = eqx.field(static=True)
+    overlap: float = eqx.field(static=True, default=1e-6)
+    axes: ClassVar[tuple[str, ...]] = ("quantile",)
+
+    def __check_init__(self) -> None:
+        require(
+            isinstance(self.n, int) and self.n >= 2,
+            f"Quantiles needs a whole number n >= 2 of quantiles, got {self.n!r}",
+        )
+        require(self.overlap > 0, f"the overlap at which to stop must be positive: {self.overlap}")
+
+    @property
+    def space(self) -> Space:
+        return Sphere(2)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n,)
+
+    @property
+    def largest_tail(self) -> float:
+        return self.overlap
+
+    def scheme(self) -> Characteristics:
+        return Characteristics(Dense())
+
+    def project(self, law: Law) -> Array:
+        return jnp.asarray(distribution_of_law(law).quantiles(middle_masses(self.n)))
+
+    def check(self, model: Dynamics) -> None:
+        check_model(model, self)
+        model.terms.check(from_angles(np.arange(2.0)))
+
+    def advice(self) -> str:
+        return (
+            f"quantiles have passed one another by {self.overlap:g}, which the flow never does: lower "
+            "rtol and atol (or dt); with noise use method=Stiff()"
+        )
+
+
+class Characteristics(Scheme):
+    """Quantiles moved by the engine's own field, summed by `reduction`."""
+
+    reduction: Reduction
+
+    def settled(self, model: Dynamics, state: Array, implicit: bool) -> Characteristics:
+        """With sums in O(n) where these are faster; implicit methods need the derivatives of Dense."""
+        if implicit:
+            return self
+        tasks = [term.task(self.measure(state)) for term in model.attentions()]
+        return Characteristics(_most_accurate(tasks))
+
+    def prepared(self, model: Dynamics) -> Characteristics:
+        return self
+
+    # --- the equation -----------------------------------------------------------------------------
+
+    def transport(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        drift = self._along(model.terms, t, state)
+        return drift + self._diffusion(model, state)
+
+    def _along(self, term: Term, t: Scalar, state: Array) -> Float[Array, " quantile"]:
+        """Angular velocity of a term at the quantiles."""
+        mu = self.measure(state)
+        force = term.tangent_field(t, mu.points, mu, self.reduction)
+        return mu.points[:, 0] * force[:, 1] - mu.points[:, 1] * force[:, 0]
+
+    def _diffusion(self, model: Dynamics, state: Array) -> Float[Array, " quantile"] | float:
+        """T (1/g_{m-1} - 1/g_m)."""
+        if not isinstance(model.noise, Brownian):
+            return 0.0
+        crowding = 1.0 / gaps(state)
+        return model.noise.temperature * (jnp.roll(crowding, 1) - crowding)
+
+    def damping(self, model: Dynamics) -> None:
+        """None: the noise of quantiles is not linear, and stands in `transport`."""
+        return None
+
+    # --- the dissipation identity -----------------------------------------------------------------
+
+    def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """The energies of `ascent` at the quantiles, minus T int rho log rho."""
+        mu, total = self.measure(state), jnp.zeros(())
+        for term in terms_of(model):
+            if isinstance(term, Attention):
+                total += pair_energy(term, t, mu, self.reduction)
+            else:
+                total += jnp.mean(potential(term, mu.points))
+        if isinstance(model.noise, Brownian):
+            total -= model.noise.temperature * self.entropy(state)
+        return total
+
+    def power(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """(1/n) sum_m (n dA/dtheta_m) theta_m', A = `free_energy`."""
+        parts = [rising(term, 2) for term in terms_of(model)]
+        slopes = [self._along(part, t, state) for part in parts if part is not None]
+        slope = sum(slopes, jnp.zeros_like(state)) + self._diffusion(model, state)
+        return jnp.mean(slope * self.transport(model, t, state))
+
+    def entropy(self, state: Array) -> Float[Array, ""]:
+        """int rho log rho = (1/n) sum_m log(2 pi/(n g_m))."""
+        return jnp.mean(jnp.log(self.values(state)))
+
+    def functionals(self) -> dict[str, Functional]:
+        return {
+            "energy": lambda model, t, state: energy(
+                Snapshot(jnp.asarray(t), self.measure(state), model, self.reduction)
+            ),
+            "free_energy": self.free_energy,
+            "free_energy_rate": self.power,
+            "entropy": lambda model, t, state: self.entropy(state),
+        }
+
+    # --- what the state holds ---------------------------------------------------------------------
+
+    def mass(self, state: Array) -> Array:
+        """1: every quantile carries 1/n for ever."""
+        return jnp.ones(())
+
+    def lowest(self, state: Array) -> Array:
+        return jnp.min(self.values(state))
+
+    def tail(self, state: Array) -> Array:
+        """How far a quantile has passed its neighbour, in radians; 0 while the order is kept."""
+        # max(0, -NaN) is NaN, which stops a run.
+        return jnp.maximum(0.0, jnp.max(-gaps(state)))
+
+    def measure(self, state: Array) -> Measure:
+        points = jnp.stack([jnp.cos(state), jnp.sin(state)], axis=-1)
+        return Measure(Sphere(2), points, ordered=False)
+
+    def values(self, state: Array) -> Float[Array, " node"]:
+        """2 pi/(n g_m): the density half-way between neighbours."""
+        return 2 * np.pi / (state.size * jnp.maximum(gaps(state), SMALLEST_GAP))
+
+    def nodes(self, state: Array) -> Float[Array, "node d"]:
+        """Half-way between neighbours."""
+        middle = state + gaps(state) / 2.0
+        return jnp.stack([jnp.cos(middle), jnp.sin(middle)], axis=-1)
+
+
+def _most_accurate(tasks: list[Task]) -> Reduction:
+    """The fastest reduction at the smallest tolerance that any reaches."""
+    for tolerance in SUMS_TOLERANCES[:-1]:
+        try:
+            return Auto(tolerance).settle(tasks)
+        except InputError:
+            continue
+    return Auto(SUMS_TOLERANCES[-1]).settle(tasks)
+
+
+def gaps(state: Float[Array, " quantile"]) -> Float[Array, " quantile"]:
+    """theta_{m+1} - theta_m, the last one across the cut."""
+    return jnp.diff(state, append=state[:1] + 2 * jnp.pi)

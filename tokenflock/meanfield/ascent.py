@@ -1,0 +1,144 @@
+"""What a flow increases: the energy A[mu] of a model's terms, and the field grad dA/dmu.
+
+| term | its part of A | grad dA/dmu |
+|---|---|---|
+| attention, V_h = c_h B_h, B_h symmetric | sum_h c_h E_h | sum_h c_h B_h int f y dmu |
+| perceptron of gradient structure | (1/2) int v dmu | its field |
+| potential | int f dmu | its field |
+| drift M | (1/2) int <x, Mx> dmu | (M + M^T)/2 x |
+| anything else | none | none |
+
+E = (1/2beta) iint phi(beta <x,By>), and phi' = f is the weight of a pair: e^{beta s} for SA and USA,
+whose other clocks multiply E as they multiply the speed. Whatever A is, dA/dt = int grad(dA/dmu) . v dmu
+along v: that is the identity runs are held to. Where every term has a part and attention is not
+normalised, v is grad dA/dmu and A can only grow; SA climbs the same E in another metric (see `metric`).
+A term without a part (V not a multiple of B, a general perceptron, weights that change with time) is in v
+and not in A, so A may fall, and the identity then checks the other terms alone.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..dynamics import Dynamics
+from ..errors import require
+from ..kinds import Kernel, Linear, Sigmoid, Unnormalised
+from ..masks import Full
+from ..measure import Measure
+from ..observables.base import Snapshot
+from ..observables.energies import energy
+from ..reduce import Reduction
+from ..runtime import Scalar
+from ..terms import Attention, Drift, Perceptron, Potential, Sum, Term
+from ..weights import Weights
+from .kernel import is_exponential
+
+# V = c B and B = B^T are asked to this relative accuracy: matrix products of exact data reach it.
+TIED_TOLERANCE = 1e-10
+
+
+def terms_of(model: Dynamics) -> tuple[Term, ...]:
+    """The terms of a model, one by one."""
+    return model.terms.terms if isinstance(model.terms, Sum) else (model.terms,)
+
+
+def rising(term: Term, d: int) -> Term | None:
+    """The term whose field is grad dA/dmu of this one's part of A; None where it has none."""
+    if isinstance(term, Attention):
+        return _rising_attention(term, d) if has_pairs(term) else None
+    if isinstance(term, Drift):
+        return term if term.matrix.ndim == 0 else Drift((term.matrix + term.matrix.T) / 2.0)
+    return term if has_potential(term) else None
+
+
+def has_potential(term: Term) -> bool:
+    """Whether the term is the gradient of a function of the point."""
+    return isinstance(term, Potential) or (isinstance(term, Perceptron) and term.omega is not None)
+
+
+def has_pairs(term: Attention) -> bool:
+    """Whether A may have the term's pair energy; matrices are compared by `tied_ratios`."""
+    known = is_exponential(term.kind) or isinstance(term.kind, Kernel | Linear | Sigmoid)
+    return known and isinstance(term.weights, Weights) and isinstance(term.mask, Full)
+
+
+def potential(term: Term, x: Float[Array, "m d"]) -> Float[Array, " m"]:
+    """f(x) of terms that pull alike on any measure; 0 of all others."""
+    if isinstance(term, Perceptron) and term.omega is not None:
+        return term.potential(x) / 2.0
+    if isinstance(term, Potential):
+        return jax.vmap(term.function)(x)
+    if isinstance(term, Drift) and term.matrix.ndim == 2:
+        return jnp.sum(x * (x @ term.matrix.T), axis=-1) / 2.0
+    return jnp.zeros(x.shape[0])
+
+
+def pair_energy(term: Attention, t: Scalar, mu: Measure, reduction: Reduction) -> Array:
+    """s sum_h c_h E_h summed over the tokens of mu; 0 where the term has no part in A."""
+    if not has_pairs(term):
+        return jnp.zeros(())
+    ratios = clock_factor(term) * tied_ratios(term.weights.at(t), mu.d)
+    return jnp.sum(ratios * head_energies(term, mu, reduction))
+
+
+def head_energies(term: Attention, mu: Measure, reduction: Reduction) -> Float[Array, " heads"]:
+    """E_h = (1/2beta) sum_ij w_i w_j phi(beta <x_i, B_h x_j>) of every head (constant weights)."""
+    return jnp.stack(
+        [
+            energy(Snapshot(jnp.zeros(()), mu, Dynamics(None, head), reduction))
+            for head in one_per_head(term, mu.d)
+        ]
+    )
+
+
+def clock_factor(term: Attention) -> Array:
+    """s: the speed of unnormalised attention over that of the perspective's clock; else 1."""
+    if not isinstance(term.kind, Unnormalised):
+        return jnp.ones(())
+    return term.kind.speed(term.beta) * jnp.exp(-term.beta)
+
+
+def tied_ratios(weights: Weights, d: int) -> Float[Array, " heads"]:
+    """c_h of V_h = c_h B_h with B_h symmetric, and 0 where it is not so."""
+    if not weights.matrices():
+        return jnp.ones(1) if weights.V is None else jnp.reshape(weights.V, 1)
+    B, V = _bilinear(weights, d), jnp.swapaxes(weights.values(jnp.eye(d)), -1, -2)
+    ratio = jnp.sum(V * B, axis=(-2, -1)) / jnp.sum(B * B, axis=(-2, -1))
+    off = jnp.max(jnp.abs(V - ratio[:, None, None] * B), axis=(-2, -1))
+    skew = jnp.max(jnp.abs(B - jnp.swapaxes(B, -1, -2)), axis=(-2, -1))
+    tied = (off <= TIED_TOLERANCE * jnp.max(jnp.abs(V), axis=(-2, -1))) & (
+        skew <= TIED_TOLERANCE * jnp.max(jnp.abs(B), axis=(-2, -1))
+    )
+    return jnp.where(tied, ratio, 0.0)
+
+
+def _bilinear(weights: Weights, d: int) -> Float[Array, "heads d d"]:
+    """B = Q^T K, from the scores of the coordinate vectors."""
+    queries, keys = weights.queries(jnp.eye(d)), weights.keys(jnp.eye(d))
+    return jnp.einsum("hik,hjk->hij", queries, keys)
+
+
+def one_per_head(term: Attention, d: int) -> list[Attention]:
+    """One attention per head, with the scores of that head."""
+    require(
+        isinstance(term.weights, Weights),
+        "the energy of a density is that of constant weights, these change with depth; leave it out of "
+        "save, or hold the weights fixed",
+    )
+    weights = term.weights.at(0.0)
+    if not weights.matrices():
+        return [Attention(None, term.beta, term.kind)]
+    return [Attention(Weights(B=B), term.beta, term.kind) for B in _bilinear(weights, d)]
+
+
+def _rising_attention(term: Attention, d: int) -> Attention:
+    """sum_h s c_h B_h int f(beta <x, B_h y>) y dmu."""
+    weights, exponential = term.weights.at(0.0), is_exponential(term.kind)
+    kind = Unnormalised("perspective") if exponential else term.kind
+    pull = clock_factor(term) * tied_ratios(weights, d)
+    if not weights.matrices():
+        return Attention(Weights(V=pull[0]), term.beta, kind)
+    B = _bilinear(weights, d)
+    return Attention(Weights(B=B, V=pull[:, None, None] * B), term.beta, kind)
