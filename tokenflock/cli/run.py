@@ -12,7 +12,7 @@ import typer
 from .errors import INTERRUPTED
 
 if TYPE_CHECKING:
-    from ..lab.spec import RunSpec
+    from ..lab.files import AnySpec
 
 
 def run(
@@ -72,7 +72,7 @@ def run(
 
 def _load(
     spec: Path | None, example: str | None, settings: list[str], resumed: Path | None
-) -> RunSpec:
+) -> AnySpec:
     from ..errors import InputError
     from ..lab.catalogue import example_text
 
@@ -92,7 +92,7 @@ def _load(
     return _started(resumed, settings)
 
 
-def _started(folder: Path, settings: list[str]) -> RunSpec:
+def _started(folder: Path, settings: list[str]) -> AnySpec:
     """The spec a run folder was started with."""
     from ..errors import InputError
     from ..lab.files import parse, read_text
@@ -104,7 +104,7 @@ def _started(folder: Path, settings: list[str]) -> RunSpec:
 
 
 def _run(
-    spec: RunSpec, out: Path | None, resume: bool, overwrite: bool, quiet: bool
+    spec: AnySpec, out: Path | None, resume: bool, overwrite: bool, quiet: bool
 ) -> dict[str, Any]:
     from ..errors import InputError
     from ..lab.files import identity
@@ -124,7 +124,7 @@ def _run(
 
 
 def _compute(
-    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, quiet: bool
+    spec: AnySpec, folder: Path, resume: bool, overwrite: bool, quiet: bool
 ) -> dict[str, Any]:
     """Integrate, draw, and write the summary last."""
     from rich.markup import escape

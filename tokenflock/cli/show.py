@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..lab.files import AnySpec
     from ..lab.spec import RunSpec
     from ..trajectory import Trajectory
 
@@ -23,22 +24,27 @@ def note(t: float, values: dict[str, Any]) -> str:
     return f"t = {t:.4g}, {int(clusters)} clusters"
 
 
-def pictures(spec: RunSpec, trajectory: Trajectory, folder: Path, bar: Any) -> None:
+def pictures(spec: AnySpec, trajectory: Trajectory, folder: Path, bar: Any) -> None:
     """The figure and the animation the spec asks for."""
     from ..integrate.outcome import succeeded
+    from ..lab.spec import RunSpec
 
     if not succeeded(trajectory.outcome):
         return
     if spec.output.figure:
         _figure(trajectory, folder / "figure.png")
-    if spec.output.animation != "none" and spec.save.states:
-        task = bar.add_task("animation", total=1.0, note="")
-        without_screen()
-        trajectory.animate(
-            folder / f"animation.{spec.output.animation}",
-            frames=spec.output.frames,
-            report=lambda done: bar.update(task, completed=done),
-        )
+    if isinstance(spec, RunSpec) and spec.output.animation != "none" and spec.save.states:
+        _animation(spec, trajectory, folder, bar)
+
+
+def _animation(spec: RunSpec, trajectory: Trajectory, folder: Path, bar: Any) -> None:
+    task = bar.add_task("animation", total=1.0, note="")
+    without_screen()
+    trajectory.animate(
+        folder / f"animation.{spec.output.animation}",
+        frames=spec.output.frames,
+        report=lambda done: bar.update(task, completed=done),
+    )
 
 
 def without_screen() -> None:
@@ -70,6 +76,10 @@ def save_figure(figure: Any, path: Path) -> None:
             scratch.unlink(missing_ok=True)
 
 
+# What a run says of its own numbers, where it has them: tokens the first two, densities the others.
+TOLD = ("norm_drift", "energy_violation", "mass_drift", "lowest_density", "dissipation_defect")
+
+
 def show(trajectory: Trajectory, folder: Path, result: dict[str, Any]) -> None:
     """A table of the time series, how it went, and where it is."""
     from rich.console import Console
@@ -86,12 +96,11 @@ def show(trajectory: Trajectory, folder: Path, result: dict[str, Any]) -> None:
 
 def _health(result: dict[str, Any]) -> str:
     health = result["health"]
-    violation, drift = health.get("energy_violation"), health["norm_drift"]
+    told = [(name, health.get(name)) for name in TOLD]
     parts = [
         f"{result['outcome']} at t = {result['time']:g}: {health['accepted_steps']} steps "
         f"({health['rejected_steps']} rejected)",
-        *([] if drift is None else [f"norm drift {drift:.1e}"]),
-        *([] if violation is None else [f"energy violation {violation:.1e}"]),
+        *(f"{name.replace('_', ' ')} {value:.1e}" for name, value in told if value is not None),
         f"{result['seconds']:.1f} s",
     ]
     return ", ".join(parts)

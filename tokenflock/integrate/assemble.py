@@ -278,7 +278,7 @@ def join_stored(pieces: list[Trajectory]) -> Trajectory:
             arrays[name] = np.concatenate(parts, axis=dims.index("time"))
     for name in ("steps", "accepted_steps", "rejected_steps"):
         arrays[name] = np.sum([np.asarray(piece.arrays[name]) for piece in pieces], axis=0)
-    arrays["initial_points"] = first.arrays["initial_points"]
+    arrays |= {name: v for name, v in first.arrays.items() if name.startswith("initial_")}
     times = [np.asarray(piece.coords["time"]) for piece in pieces]
     coords = {**last.coords, "time": np.concatenate(times)}
     return Trajectory(arrays, last.axes, coords, last.attributes, last.details)

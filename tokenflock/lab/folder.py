@@ -26,8 +26,7 @@ from typing import Any
 from ..errors import InputError, StoreError
 from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, segment_paths, write
 from ..trajectory import Trajectory
-from .files import identity, parse, read_text, render
-from .spec import RunSpec
+from .files import AnySpec, identity, parse, read_text, render
 
 SPEC = "spec.toml"
 SUMMARY = "summary.json"
@@ -57,7 +56,7 @@ def new_folder(title: str, job_id: str) -> Path:
     raise InputError("a thousand runs started in one second; give --out")
 
 
-def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> None:
+def check_folder(spec: AnySpec, folder: Path, resume: bool, overwrite: bool) -> None:
     """Refuse a folder this run must not touch, or cannot write to, before anything is computed."""
     try:
         if "\0" in str(folder):
@@ -89,7 +88,7 @@ def check_parent(folder: Path) -> None:
         raise StoreError(f"cannot write {folder}: {parent} is not writable; choose another --out")
 
 
-def _check_same(spec: RunSpec, folder: Path) -> None:
+def _check_same(spec: AnySpec, folder: Path) -> None:
     if not (folder / SPEC).exists():
         raise InputError(f"there is no run to resume in {folder} (no {SPEC})")
     stored = identity(parse(read_text(folder / SPEC), source=str(folder / SPEC)))
@@ -100,7 +99,7 @@ def _check_same(spec: RunSpec, folder: Path) -> None:
         )
 
 
-def claim(spec: RunSpec, folder: Path, initial: Trajectory, overwrite: bool) -> None:
+def claim(spec: AnySpec, folder: Path, initial: Trajectory, overwrite: bool) -> None:
     """Make the folder with its spec and the tokens at t = 0, all or nothing."""
     made = missing_parents(folder)
     try:

@@ -12,8 +12,10 @@ from ..integrate.outcome import succeeded
 from ..plain import plain
 from ..store import STORE, read, remove_segments, write
 from ..trajectory import Trajectory
+from .files import AnySpec
 from .folder import check_folder, claim, sweep
 from .job import Job
+from .parts import Integration
 from .segments import Log, nothing_yet
 from .spec import RunSpec
 
@@ -22,7 +24,7 @@ Report = Callable[[float, float, dict[str, Any]], None]
 
 
 def run_spec(
-    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, report: Report
+    spec: AnySpec, folder: Path, resume: bool, overwrite: bool, report: Report
 ) -> Trajectory:
     """Integrate a spec into a folder and return the stored trajectory.
 
@@ -31,7 +33,7 @@ def run_spec(
     check_folder(spec, folder, resume, overwrite)
     if resume and (folder / STORE).exists():
         return _finished(folder)
-    job = Job(spec)
+    job = make_job(spec)
     job.compile()
     if resume:
         sweep(folder)
@@ -43,6 +45,15 @@ def run_spec(
     return run
 
 
+def make_job(spec: AnySpec) -> Integration:
+    """The job of a spec: of tokens, or of a density."""
+    if isinstance(spec, RunSpec):
+        return Job(spec)
+    from .density import DensityJob
+
+    return DensityJob(spec)
+
+
 def _finished(folder: Path) -> Trajectory:
     run = read(folder)
     # A kill between the store and its clean-up leaves both.
@@ -51,7 +62,7 @@ def _finished(folder: Path) -> Trajectory:
     return run
 
 
-def _integrate(job: Job, folder: Path, report: Report) -> Trajectory:
+def _integrate(job: Integration, folder: Path, report: Report) -> Trajectory:
     log = Log(job, folder)
     try:
         while log.may_go_on():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import typing
 from typing import Any
 
@@ -13,7 +14,6 @@ from .tokens import TOKEN_SPECS
 
 Path = tuple[str | int, ...]
 MOST_SENTENCES = 5
-CHOICES = {"model": ("name", MODEL_SPECS), "tokens": ("law", TOKEN_SPECS)}
 WANTED = {
     "float_type": "a number",
     "int_type": "a whole number",
@@ -32,6 +32,19 @@ BOUNDS = {
     "less_than": ("less than", "lt"),
     "less_than_equal": ("at most", "le"),
 }
+
+
+@functools.cache
+def choices() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Tables that come in several kinds: the key that tells them apart, and their specs."""
+    from .density import DENSITY_SPECS, LAW_SPECS
+
+    return {
+        "model": ("name", MODEL_SPECS),
+        "tokens": ("law", TOKEN_SPECS),
+        "density": ("on", DENSITY_SPECS),
+        "density.law": ("name", LAW_SPECS),
+    }
 
 
 def explain(
@@ -92,7 +105,7 @@ def _near_literal(problem: Any) -> str:
 
 
 def _choice(where: str, given: object) -> str:
-    key, options = CHOICES[where]
+    key, options = choices()[where]
     if given is None:
         return f"{where}.{key} is missing; choose one of {', '.join(sorted(options))}"
     hint = nearest(given, options) or f"; choose one of {', '.join(sorted(options))}"
@@ -111,18 +124,19 @@ def _known_keys(path: Path, table: dict[str, Any], root: type[BaseModel]) -> lis
     """Keys allowed beside the unknown one."""
     spec: Any = root
     here: Any = table
-    for part in path[:-1]:
+    for depth, part in enumerate(path[:-1]):
         here = here[part]
-        spec = _inner(spec, part, here)
+        spec = _inner(spec, path[: depth + 1], here)
     return list(getattr(spec, "model_fields", {}))
 
 
-def _inner(spec: Any, part: str | int, value: Any) -> Any:
+def _inner(spec: Any, path: Path, value: Any) -> Any:
     """The spec of one table inside another."""
+    part, where = path[-1], ".".join(str(step) for step in path)
     if isinstance(part, int):
         return spec
-    if part in CHOICES and spec is RunSpec:
-        key, options = CHOICES[part]
+    if where in choices():
+        key, options = choices()[where]
         return options.get(str(value.get(key))) if isinstance(value, dict) else None
     field = getattr(spec, "model_fields", {}).get(part)
     return None if field is None else _model_in(field.annotation)

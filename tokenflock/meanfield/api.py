@@ -9,6 +9,7 @@ from typing import Any
 import diffrax
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..density import Density
 from ..dynamics import Dynamics
@@ -45,20 +46,19 @@ def solve_density(
     """The limit of `solve` for infinitely many tokens; see there for the arguments."""
     for name, given in unused.items():
         require(given is None, f"a density has no tokens, so {name} has no meaning; leave it out")
-    x0.on.check(model)
-    save = Save(states=True) if save is None else save
-    times = save.times(t1)
-    plan = DensityPlan(
-        model=model,
-        blank=x0.at(jnp.zeros_like(x0.state)),
-        scheme=x0.on.scheme(),
-        numerics=density_numerics(model, x0, method, rtol, atol, dt, max_steps),
-        clock=Physical() if clock is None else clock,
-        observe=save.observe,
-        stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
-        jumps=jnp.asarray(model.jumps(t1), dtype=float),
-        states=save.states,
-        progress=progress and sys.stderr is not None,
+    plan, times = density_plan(
+        model,
+        x0,
+        t1,
+        rtol=rtol,
+        atol=atol,
+        dt=dt,
+        method=method,
+        save=Save(states=True) if save is None else save,
+        stop=stop,
+        clock=clock,
+        max_steps=max_steps,
+        progress=progress,
     )
     segment = integrate_density(plan, Flowing(x0.state, jnp.zeros(())), jnp.asarray(times))
     if is_traced(segment):
@@ -67,6 +67,39 @@ def solve_density(
     if throw and not succeeded(run.outcome):
         raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {run.advice}")
     return run
+
+
+def density_plan(
+    model: Dynamics,
+    x0: Density,
+    t1: float,
+    *,
+    rtol: float | None,
+    atol: float | None,
+    dt: float | None,
+    method: Method,
+    save: Save,
+    stop: Stop | Sequence[Stop],
+    clock: Clock | None,
+    max_steps: int,
+    progress: bool,
+) -> tuple[DensityPlan, np.ndarray]:
+    """Check the request and turn it into a plan and save times."""
+    x0.on.check(model)
+    times = save.times(t1)
+    plan = DensityPlan(
+        model=model,
+        blank=x0.at(jnp.zeros_like(x0.state)),
+        scheme=x0.on.scheme().settled(model, x0.state, isinstance(method, Stiff)),
+        numerics=density_numerics(model, x0, method, rtol, atol, dt, max_steps),
+        clock=Physical() if clock is None else clock,
+        observe=save.observe,
+        stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
+        jumps=jnp.asarray(model.jumps(t1), dtype=float),
+        states=save.states,
+        progress=progress and sys.stderr is not None,
+    )
+    return plan, times
 
 
 def density_numerics(

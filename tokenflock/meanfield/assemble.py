@@ -38,20 +38,26 @@ def from_density_segment(
     """Label the arrays of a segment."""
     lead = ("beta",) if has_beta_batch(plan.model) else ()
     arrays, times = _rows(segment, lead)
-    arrays |= {"final_state": segment.final.state, "final_work": segment.final.work}
+    ends = {f"final_{name}": value for name, value in segment.final_saved.items()}
+    arrays |= {**ends, "final_state": segment.final.state, "final_work": segment.final.work}
+    arrays.pop("final_states", None)
     arrays |= {"final_time": segment.final_time}
     arrays |= {"outcome_code": segment.outcome}
     arrays |= {name: segment.stats[counter] for name, counter in COUNTS.items()}
     inner = _inner_axes(plan, x0)
     axes = {name: (*lead, "time", *inner.get(name, ())) for name in segment.saved}
-    axes |= {name: lead for name in arrays if name not in axes}
+    axes |= {
+        name: (*lead, *inner.get(name.removeprefix("final_"), ()))
+        for name in arrays
+        if name not in axes
+    }
     axes["final_state"] = (*lead, *x0.on.axes)
     arrays["initial_state"], axes["initial_state"] = x0.state, x0.on.axes
     return Trajectory(
         arrays,
         axes,
         _coords(plan, x0, times),
-        _attributes(plan, x0, arrays, len(lead), t1),
+        density_attributes(plan, x0, arrays, t1),
         _details(plan),
         plan.model,
         density=x0.at(jnp.zeros_like(x0.state)),
@@ -103,9 +109,10 @@ def _details(plan: DensityPlan) -> dict[str, dict[str, Any]]:
     return {**known, **{thing.name: thing.attributes for thing in plan.observe}}
 
 
-def _attributes(
-    plan: DensityPlan, x0: Density, arrays: dict[str, Any], time_axis: int, t1: float
+def density_attributes(
+    plan: DensityPlan, x0: Density, arrays: dict[str, Any], t1: float
 ) -> dict[str, Any]:
+    """Model, discretisation, numerics, versions, outcome and health, as plain data."""
     attributes: dict[str, Any] = {"label": plan.model.label}
     if is_traced(arrays, plan.model, x0):
         return {**attributes, "outcome": "traced", "advice": "inside a JAX transformation"}
@@ -120,8 +127,8 @@ def _attributes(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **provenance(),
         "outcome": outcome,
-        "advice": x0.on.advice() if outcome == "unresolved" else ADVICE[outcome],
-        "health": density_health(arrays, time_axis),
+        "advice": x0.on.advice() if outcome == x0.on.lost_outcome else ADVICE[outcome],
+        "health": _health(plan, x0, arrays),
     }
 
 
@@ -142,6 +149,16 @@ def _numerics(plan: DensityPlan, t1: float) -> dict[str, Any]:
     }
 
 
+def _health(plan: DensityPlan, x0: Density, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Nothing yet, for a run that is killed before its first part is done."""
+    if "mass" not in arrays:
+        return {"finite": True, **dict.fromkeys(COUNTS, 0)}
+    return {
+        **density_health(arrays, int(has_beta_batch(plan.model))),
+        **x0.on.last_words(arrays["final_time"], arrays["final_tail"]),
+    }
+
+
 def density_health(arrays: dict[str, Any], time_axis: int) -> dict[str, Any]:
     """Mass, positivity, resolution, and how well the dissipation identity was kept."""
 
@@ -151,6 +168,8 @@ def density_health(arrays: dict[str, Any], time_axis: int) -> dict[str, Any]:
     energy, work = get("free_energy"), get("work")
     change = energy - energy[..., :1]
     span = np.nanmax(np.abs(change)) + np.finfo(float).eps * np.nanmax(np.abs(energy))
+    # Both sides are 0 where a scheme knows no energy.
+    span = max(float(span), np.finfo(float).tiny)
     report: dict[str, Any] = {
         "finite": bool(np.all(np.isfinite(np.asarray(arrays["final_state"])))),
         "mass_drift": float(np.nanmax(np.abs(get("mass") - 1.0))),

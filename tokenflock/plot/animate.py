@@ -32,6 +32,10 @@ def animate(
 
     Needs saved states. `report` is called with the fraction done.
     """
+    if run.is_density:
+        raise InputError(
+            "only tokens are animated; draw a density run with run.plot('density', at=[...])"
+        )
     if path.suffix not in (".mp4", ".gif"):
         raise InputError(f"an animation ends in .mp4 or .gif, got {path.name!r}")
     if "states" not in run:

@@ -13,8 +13,6 @@ from .style import INK, PALETTE, styled
 from .views import one_sample
 
 KINDS = ("overview", "density", "series")
-# Kept by every run for its health: shown only when nothing else was asked for.
-HEALTH = ("mass", "lowest", "tail", "work")
 
 
 def draw_density(
@@ -122,13 +120,8 @@ def _fill_maps(
         axes.set(title=f"t = {times[row]:.4g}", xlabel="longitude", ylabel="latitude")
 
 
-def _names(run: Trajectory) -> list[str]:
-    asked = [name for name in scalar_names(run) if name not in HEALTH]
-    return [name for name in asked if name != "free_energy"] or ["free_energy"]
-
-
 def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = None) -> Any:
-    names = _names(run) if names is None else names
+    names = scalar_names(run) if names is None else names
     figure, grid = plt.subplots(
         len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6), sharex=True, squeeze=False
     )
@@ -139,7 +132,7 @@ def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = No
 
 def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:
     times, nodes, values = _saved(run, sample)
-    rows, names = _three(times), _names(run)
+    rows, names = _three(times), scalar_names(run)
     figure = plt.figure(figsize=(7.0, 2.9 + 1.05 * len(names)), layout="constrained")
     top, bottom = figure.subfigures(2, 1, height_ratios=[2.9, 0.3 + 1.05 * len(names)])
     if _is_map(run):

@@ -10,16 +10,20 @@ from ..trajectory import Trajectory
 from .style import PALETTE
 from .views import one_sample
 
+# Kept by every density run for its health: shown only when nothing else was asked for.
+HEALTH = ("mass", "lowest", "tail", "work", "free_energy")
+
 
 def scalar_names(run: Trajectory) -> list[str]:
     """Observables with one number per time."""
-    extra = ("beta",)
     names = []
     for name, dims in run.axes.items():
-        inner = [d for d in dims if d not in extra and not d.startswith("sample")]
-        if inner == ["time"] and name != "scaled_energy":
+        inner = [d for d in dims if d != "beta" and not d.startswith("sample")]
+        if inner == ["time"]:
             names.append(name)
-    return names or [name for name in ("scaled_energy",) if name in run.arrays]
+    watched = ("free_energy",) if run.is_density else ("scaled_energy",)
+    hidden = HEALTH if run.is_density else watched
+    return [name for name in names if name not in hidden] or [n for n in names if n in watched]
 
 
 def fill_series(run: Trajectory, sample: Any, panels: Any, names: list[str]) -> None:
