@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -78,6 +78,10 @@ class Scheme(eqx.Module):
     def tail(self, state: Array) -> Array:
         """Share of the state in its finest scales; beyond the discretisation's `tail` it is lost."""
 
+    def strain(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """What ends a run where it reaches the discretisation's `largest_tail`: mostly the tail."""
+        return self.tail(state)
+
     @abc.abstractmethod
     def functionals(self) -> dict[str, Functional]:
         """Observables with a formula of their own, by name; others are read off `measure`."""
@@ -100,6 +104,8 @@ class Discretisation(eqx.Module):
 
     # Names of the axes of the state, for labelled results.
     axes: ClassVar[tuple[str, ...]]
+    # What the end of a run at `largest_tail` is called (integrate.outcome).
+    lost_outcome: ClassVar[str] = "unresolved"
 
     @property
     @abc.abstractmethod
@@ -131,6 +137,10 @@ class Discretisation(eqx.Module):
     @abc.abstractmethod
     def advice(self) -> str:
         """What to do when the finest scales have grown: another discretisation, or a larger one."""
+
+    def last_words(self, final_time: Array, final_tail: Array) -> dict[str, Any]:
+        """More for the health of a run: what its last time and strain say, one of each per beta."""
+        return {}
 
 
 class Density(eqx.Module):

@@ -31,6 +31,7 @@ HOMES = [
     "measure",
     "density",
     "meanfield.circle",
+    "meanfield.moments",
     "observables.base",
     "reduce.auto",
     "reduce.dense",

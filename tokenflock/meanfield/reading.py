@@ -45,7 +45,7 @@ def watched(snapshot: DensitySnapshot, work: Float[Array, ""]) -> dict[str, Arra
     return {
         "mass": scheme.mass(state),
         "lowest": scheme.lowest(state),
-        "tail": scheme.tail(state),
+        "tail": scheme.strain(snapshot.model, snapshot.t, state),
         "free_energy": scheme.free_energy(snapshot.model, snapshot.t, state),
         "work": jnp.asarray(work),
     }

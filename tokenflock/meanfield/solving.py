@@ -22,13 +22,11 @@ from ..dynamics import Dynamics, beta_axes, has_beta_batch
 from ..integrate.clocks import Clock
 from ..integrate.core import COUNTERS, DIFFRAX_RESULTS, StopSearch
 from ..integrate.methods import Numerics
+from ..integrate.outcome import OUTCOMES
 from ..integrate.progress import RichProgressMeter
 from ..integrate.stops import Stop, rises_at_stop
 from ..observables.base import Observable
 from .reading import DensitySnapshot, read, watched
-
-# Index of the outcome "unresolved" in integrate.outcome.OUTCOMES.
-UNRESOLVED = 6
 
 
 class DensityPlan(eqx.Module):
@@ -142,7 +140,7 @@ def _integrate_one(
         final=final,
         final_time=final_time,
         final_saved=final_saved,
-        outcome=_outcome(plan, solution, final.state),
+        outcome=_outcome(plan, solution, final_saved["tail"]),
         stats={name: jnp.asarray(solution.stats[name]) for name in COUNTERS},
     )
 
@@ -180,7 +178,8 @@ def _event(plan: DensityPlan, start: Array) -> diffrax.Event:
         snapshot = DensitySnapshot(args.clock.time(t), density, args.scheme, args.model)
         conditions = [read_stop(stop, snapshot) for stop in plan.stops]
         # A tail that is not finite must stop the run too.
-        lost = ~(args.scheme.tail(y.state) <= plan.blank.on.largest_tail)
+        strain = args.scheme.strain(args.model, args.clock.time(t), y.state)
+        lost = ~(strain <= plan.blank.on.largest_tail)
         # diffrax looks for a change of sign: a condition met from the start must change it too.
         return jnp.where(t <= start, -1.0, rises_at_stop([*conditions, lost]))
 
@@ -192,15 +191,17 @@ def read_stop(stop: Stop, snapshot: DensitySnapshot) -> Array:
     return jnp.asarray(stop(snapshot.of_tokens()))
 
 
-def _outcome(plan: DensityPlan, solution: diffrax.Solution, final: Array) -> Array:
+def _outcome(plan: DensityPlan, solution: diffrax.Solution, tail: Array) -> Array:
     """Index into `integrate.outcome.OUTCOMES`."""
     code = jnp.full((), len(DIFFRAX_RESULTS))
     for index, known in enumerate(DIFFRAX_RESULTS):
         code = jnp.where(solution.result == known, index, code)
     stopped = jnp.any(jnp.asarray(jax.tree.leaves(solution.event_mask)))
     code = jnp.where(stopped, DIFFRAX_RESULTS.index(diffrax.RESULTS.event_occurred), code)
-    lost = ~(plan.scheme.tail(final) <= 0.999 * plan.blank.on.largest_tail)
-    return jnp.where(stopped & lost, UNRESOLVED, code)
+    lost = ~(tail <= 0.999 * plan.blank.on.largest_tail)
+    known = OUTCOMES.index(plan.blank.on.lost_outcome)
+    end = jnp.where(jnp.isnan(tail), OUTCOMES.index("non-finite"), known)
+    return jnp.where(stopped & lost, end, code)
 
 
 class DiagonalSolve(optx.AbstractRootFinder):

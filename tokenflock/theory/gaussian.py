@@ -30,7 +30,8 @@ def softmax_mean(t: ArrayLike, mean: ArrayLike, covariance: ArrayLike, A: ArrayL
     """alpha(t) = e^t (I - 2 t Sigma_0 A)^{-1/2} alpha_0 for V = I and symmetric A; (..., d).
 
     Functions of Sigma_0 A commute, which makes this the solution of alpha' = (I + Sigma(t) A) alpha. With
-    s = sqrt(1 - 2 t x) the inverse root is 1 + x 2t/(s (1 + s)), a polynomial in Sigma_0 A = R (R A R) R^{-1}.
+    s = sqrt(1 - 2 t x) the inverse root of 1 - 2 t x is 1 + k x, k = 2t/(s (1 + s)), and k(Sigma_0 A) Sigma_0
+    = R k(R A R) R.
     """
     root, values, vectors = _whitened(covariance, A)
     times = _times_before_blow_up(t, values)[..., None]
@@ -78,7 +79,8 @@ def l2_slope(covariance: ArrayLike, Q: ArrayLike, K: ArrayLike, c: float) -> Arr
     """
     sigma, query, key = real("covariance", covariance), real("Q", Q), real("K", K)
     gain = 2.0 * float(bounded("c", c, 0.0, advice="l2 attention needs c >= 0")) * sigma @ key.T
-    return np.linalg.solve(np.eye(sigma.shape[0]) + gain @ key, gain @ query)
+    slope = np.linalg.solve(np.eye(sigma.shape[0]) + gain @ key, gain @ query)
+    return np.asarray(slope, dtype=np.float64)
 
 
 def l2_blow_up_time(c: float, seen: float, across: float) -> float:
@@ -127,7 +129,8 @@ def bures_w2(mean0: ArrayLike, cov0: ArrayLike, mean1: ArrayLike, cov1: ArrayLik
 def _whitened(covariance: ArrayLike, A: ArrayLike) -> tuple[Array, Array, Array]:
     """R = Sigma^{1/2}, and the eigenvalues and eigenvectors of R A R."""
     root = _root("covariance", covariance)
-    return root, *np.linalg.eigh(root @ _symmetric("A", A) @ root)
+    values, vectors = np.linalg.eigh(root @ _symmetric("A", A) @ root)
+    return root, values, vectors
 
 
 def _root(name: str, covariance: ArrayLike) -> Array:

@@ -1,0 +1,280 @@
+"""Gaussian measures on R^d by mean and covariance: two ordinary differential equations, no error in space.
+
+Attention of the kinds in `affine` moves a Gaussian by an affine field v(x) = b + G x, so that
+
+    alpha' = b + G alpha,    Sigma' = G Sigma + Sigma G^T + 2 T I    (2501.18322; noise sqrt(2T) dB)
+
+is the continuity equation itself. Sigma is integrated as it stands: the right-hand side is symmetric to
+the last bit, so Sigma stays symmetric, and eigenvalues may fall below zero by no more than atol, which
+`health["lowest_density"]` shows. Integrating a factor, F' = G F with Sigma = F F^T, was measured to err as
+much down to atol and to keep digits below it, but noise then needs F^{-T}, which is no more where rank is
+lost; give a smaller atol instead.
+
+Softmax attention with a positive direction blows up in finite time. Near it the second moment grows at
+the rate r = p/(t* - t), so a run ends with the outcome "blow-up" where r t reaches `Moments.horizon`:
+what is left is then about 1/horizon of the time gone. Growth at a bounded rate never ends a run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..density import Density, Discretisation, Functional, Law, Scheme
+from ..dynamics import Dynamics
+from ..errors import InputError, require
+from ..kinds import Sinkhorn
+from ..measure import Measure
+from ..noise import Brownian
+from ..observables.geometry import spectrum_rank
+from ..runtime import ArrayLike, Scalar
+from ..space import Euclidean, Space
+from ..terms import Attention, Drift
+from ..weights import Weights
+from . import shape
+from .affine import Gaussian, Head, check_affine, drift_matrix, field, heads_of, terms_of
+from .checks import check_model
+from .coupling import coupling_energy, coupling_power
+
+# How far rounding may take a covariance from symmetric and semidefinite, relative to its size.
+ROUNDING = 1e-12
+
+
+class Moments(Discretisation):
+    """Gaussian measures on R^d; the state (d + 1, d) is the mean above the covariance.
+
+    A run ends as a blow-up where the time left is about 1/`horizon` of the time gone.
+    """
+
+    d: int = eqx.field(static=True)
+    horizon: float = eqx.field(static=True, default=1e8)
+    axes: ClassVar[tuple[str, ...]] = ("moment", "coordinate")
+    lost_outcome: ClassVar[str] = "blow-up"
+
+    def __check_init__(self) -> None:
+        Euclidean(self.d)
+        require(
+            1 < self.horizon <= 1e12,
+            f"the horizon must lie between 1 and 1e12 (rounding of times), got {self.horizon}",
+        )
+
+    @property
+    def space(self) -> Space:
+        return Euclidean(self.d)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.d + 1, self.d)
+
+    @property
+    def largest_tail(self) -> float:
+        return self.horizon
+
+    def scheme(self) -> MomentScheme:
+        return MomentScheme()
+
+    def project(self, law: Law) -> Array:
+        raise InputError(
+            "a Gaussian is given by its moments, not by a law; use normal(mean, covariance)"
+        )
+
+    def check(self, model: Dynamics) -> None:
+        check_model(model, self)
+        require(
+            model.normalisation is None,
+            "layer norm puts tokens on a sphere, where no measure is Gaussian; leave out normalisation",
+        )
+        check_affine(model, self.d)
+
+    def advice(self) -> str:
+        return (
+            "the second moment grows without bound before t1, which is the model's own behaviour: stop "
+            'before run.health["blow_up_time"], or use attention of bounded slope (Sinkhorn, L2 with '
+            "injective K)"
+        )
+
+    def last_words(self, final_time: Array, final_tail: Array) -> dict[str, Any]:
+        """The time of blow-up, t (1 + 1/(r t)): exact where the second moment goes like 1/(t* - t)."""
+        times, tails = np.asarray(final_time, float), np.asarray(final_tail, float)
+        ended = tails > 0.999 * self.horizon
+        found = np.where(ended, times * (1.0 + 1.0 / np.where(ended, tails, 1.0)), np.inf)
+        return {"blow_up_time": float(np.min(found))}
+
+
+class MomentScheme(Scheme):
+    """The equations of mean and covariance."""
+
+    def prepared(self, model: Dynamics) -> MomentScheme:
+        return self
+
+    def transport(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """(alpha', Sigma'), noise included: its 2 T I is no decay of the state."""
+        mu = gaussian(state)
+        rate = field(model, t, mu).push(mu)
+        spread = 2.0 * temperature(model) * jnp.eye(mu.mean.size)
+        return as_state(Gaussian(rate.mean, rate.covariance + spread))
+
+    def damping(self, model: Dynamics) -> Array | None:
+        return None
+
+    # --- the dissipation identity -----------------------------------------------------------------
+
+    def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """sum of c F over heads of Sinkhorn attention, and of int <x, M x>/2 dmu over drifts.
+
+        F = `coupling_energy`. With V = c A and A symmetric the field is c grad(dF/dmu), so that a model
+        of these alone is a gradient flow and increases this (2110.11773; there V = -A and F falls).
+        Softmax, l2 and linear attention have no such energy here and add 0: of them alone both sides of
+        the identity are 0 and it says nothing. The noise's T h(mu) is left out, being -infinity where
+        rank is lost; `power` has the noise's part of the rest.
+        """
+        mu = gaussian(state)
+        total = jnp.zeros(())
+        for head, weight in self._coupled(model, t, mu):
+            total += weight * coupling_energy(mu.mean, mu.covariance, head.score)
+        for matrix in self._drifts(model, mu):
+            total += jnp.sum(matrix * mu.second_moment) / 2.0
+        return total
+
+    def power(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """int grad(dF/dmu) . v dmu + T int Laplacian(dF/dmu) dmu, from the field alone."""
+        mu, T = gaussian(state), temperature(model)
+        velocity = field(model, t, mu)
+        mean_velocity = velocity.offset + velocity.slope @ mu.mean
+        total = jnp.zeros(())
+        for head, weight in self._coupled(model, t, mu):
+            total += weight * coupling_power(
+                mu.mean, mu.covariance, head.score, mean_velocity, velocity.slope, T
+            )
+        for matrix in self._drifts(model, mu):
+            half = (matrix + matrix.T) / 2.0
+            total += mean_velocity @ half @ mu.mean + T * jnp.trace(half)
+            total += jnp.trace(half @ velocity.slope @ mu.covariance)
+        return total
+
+    def _coupled(self, model: Dynamics, t: Scalar, mu: Gaussian) -> list[tuple[Head, Array]]:
+        """Heads of Sinkhorn attention with constant weights, each with c = <V, A>/<A, A>."""
+        found = []
+        for term in terms_of(model):
+            if isinstance(term, Attention) and isinstance(term.kind, Sinkhorn):
+                heads = heads_of(term, t, mu.mean.size) if isinstance(term.weights, Weights) else []
+                found += [(head, _share(head)) for head in heads]
+        return found
+
+    def _drifts(self, model: Dynamics, mu: Gaussian) -> list[Array]:
+        return [
+            drift_matrix(term, mu.mean.size) for term in terms_of(model) if isinstance(term, Drift)
+        ]
+
+    # --- what the state holds ---------------------------------------------------------------------
+
+    def mass(self, state: Array) -> Array:
+        return jnp.ones(())
+
+    def lowest(self, state: Array) -> Array:
+        """The smallest eigenvalue of the covariance: negative by rounding and atol alone."""
+        return jnp.linalg.eigvalsh(gaussian(state).covariance)[0]
+
+    def tail(self, state: Array) -> Array:
+        """The second moment int |x|^2 dmu; what ends a run is `strain`."""
+        return jnp.trace(gaussian(state).second_moment)
+
+    def strain(self, model: Dynamics, t: Scalar, state: Array) -> Array:
+        """t r with r = 2 int <x, v> dmu / int |x|^2 dmu, the field's own growth rate (0 if it shrinks)."""
+        mu = gaussian(state)
+        velocity = field(model, t, mu)
+        # In units of its own size: the square of a mean of 1e200 is not a number.
+        size = jnp.maximum(jnp.max(jnp.abs(mu.mean)), jnp.sqrt(jnp.max(jnp.abs(mu.covariance))))
+        unit = jnp.where(size > 0, size, 1.0)
+        mean, covariance = mu.mean / unit, mu.covariance / unit / unit
+        rate = velocity.offset / unit + velocity.slope @ mean
+        growth = 2.0 * (jnp.trace(velocity.slope @ covariance) + mean @ rate)
+        total = jnp.trace(covariance) + mean @ mean
+        relative = growth / jnp.where(total > 0, total, 1.0)
+        # Not a maximum: a rate that is not a number must not look like rest.
+        return jnp.where(relative <= 0, 0.0, jnp.asarray(t) * relative)
+
+    def functionals(self) -> dict[str, Functional]:
+        return {
+            **shape.functionals(gaussian),
+            "free_energy": self.free_energy,
+            "free_energy_rate": self.power,
+            "order_parameter": lambda model, t, state: jnp.linalg.norm(gaussian(state).mean),
+            "effective_rank": lambda model, t, state: spectrum_rank(
+                jnp.linalg.eigvalsh(gaussian(state).second_moment)
+            ),
+        }
+
+    def measure(self, state: Array) -> Measure:
+        raise InputError(
+            "a Gaussian density has no points with the same integrals: of observables it has "
+            f"{', '.join(sorted(self.functionals()))}; for others draw tokens with tokens(density, n, seed)"
+        )
+
+    def values(self, state: Array) -> Array:
+        raise InputError(
+            "a Gaussian density has no nodes and R^d no uniform law; read mean and covariance off its state"
+        )
+
+
+def _share(head: Head) -> Float[Array, ""]:
+    """c with V = c A, by least squares; 0 for A = 0."""
+    size = jnp.sum(head.score**2)
+    return jnp.sum(head.V * head.score) / jnp.where(size > 0, size, 1.0)
+
+
+def temperature(model: Dynamics) -> Array:
+    """T of Brownian noise, 0 without."""
+    return model.noise.temperature if isinstance(model.noise, Brownian) else jnp.zeros(())
+
+
+def gaussian(state: Float[Array, "rows d"]) -> Gaussian:
+    """The measure of a state."""
+    return Gaussian(state[0], state[1:])
+
+
+def as_state(mu: Gaussian) -> Float[Array, "rows d"]:
+    """The mean above the covariance."""
+    return jnp.concatenate([mu.mean[None], mu.covariance])
+
+
+def normal(mean: ArrayLike, covariance: ArrayLike, horizon: float = 1e8) -> Density:
+    """The Gaussian density N(mean, covariance) on R^d; a covariance may lack rank."""
+    centre, spread = np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
+    require(centre.ndim == 1, f"the mean must be one vector, got shape {centre.shape}")
+    d = centre.size
+    require(spread.shape == (d, d), f"the covariance must be ({d}, {d}), got {spread.shape}")
+    finite = bool(np.all(np.isfinite(centre)) and np.all(np.isfinite(spread)))
+    require(finite, "mean and covariance must be finite, got NaN or infinity")
+    size = float(np.max(np.abs(spread)))
+    asymmetry = float(np.max(np.abs(spread - spread.T)))
+    require(
+        asymmetry <= ROUNDING * size,
+        f"the covariance must be symmetric, got entries that differ by {asymmetry:.3g}",
+    )
+    symmetric = (spread + spread.T) / 2.0
+    smallest = float(np.linalg.eigvalsh(symmetric)[0])
+    require(
+        smallest >= -ROUNDING * size,
+        f"the covariance must be positive semidefinite, got the eigenvalue {smallest:.3g}",
+    )
+    return Density(Moments(d, horizon), np.concatenate([centre[None], symmetric]))
+
+
+def tokens(density: Density, n: int, seed: int) -> Measure:
+    """n independent tokens of a Gaussian density."""
+    require(
+        isinstance(density.on, Moments),
+        f"tokens are drawn from densities on Moments(d), got {density.on}; use as_measure()",
+    )
+    require(n >= 1, f"n must be at least 1, got {n}")
+    mu = gaussian(density.state)
+    values, vectors = jnp.linalg.eigh(mu.covariance)
+    factor = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
+    draws = jr.normal(jr.key(seed), (n, mu.mean.size), dtype=jnp.float64)
+    return Measure(density.space, mu.mean + draws @ factor.T)
