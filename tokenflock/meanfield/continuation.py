@@ -39,7 +39,7 @@ LEAST_COSINE = 0.9
 NEWTON_STEPS = 16
 # Relative singular values below this count as zero: at a branch point the matrix of Newton's step is
 # singular, and rounding of F must not become a step along the other branch.
-SINGULAR = 1e-10
+SINGULAR = 1e-7
 # Newton iterations of a step below which the next one may be longer.
 EASY = 4
 
@@ -295,15 +295,11 @@ def _corrected(
     tangent = jnp.linalg.lstsq(across, jnp.zeros_like(y).at[-1].set(1.0), rcond=SINGULAR)[0]
     tangent /= jnp.linalg.norm(tangent)
     sign, size = jnp.linalg.slogdet(jnp.concatenate([slope, tangent[None]]))
-    return (
-        y,
-        tangent,
-        sign,
-        size,
-        jnp.max(jnp.abs(values(y))),
-        solution.stats["num_steps"],
-        solution.result == optx.RESULTS.successful,
-    )
+    residual = jnp.max(jnp.abs(values(y)))
+    # Next to a branch point steps stay as large as rounding over a small singular value: there the
+    # residual alone says that this is a solution.
+    converged = (solution.result == optx.RESULTS.successful) | (residual <= tolerance)
+    return y, tangent, sign, size, residual, solution.stats["num_steps"], converged
 
 
 def null_vector(point: Point, problem: Problem) -> np.ndarray:
