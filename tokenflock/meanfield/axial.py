@@ -35,11 +35,13 @@ AXIAL_TOLERANCE = 1e-10
 
 
 class AxialKernel(eqx.Module):
-    """Pull and partition between nodes, per head, up to e^{shift} of the row."""
+    """Pull and partition between nodes, per head, divided by e^{shift} of the row."""
 
     pull: Float[Array, "heads node node"]
     partition: Float[Array, "heads node node"]
     shift: Float[Array, "heads node"]
+    # b of every head.
+    along: Float[Array, " heads"]
 
     def field(self, term: Attention, masses: Float[Array, " node"]) -> Float[Array, "node 1"]:
         """The field of the term at the nodes, towards the pole."""
@@ -49,10 +51,15 @@ class AxialKernel(eqx.Module):
         assert isinstance(term.kind, Unnormalised)
         return term.kind.speed(term.beta) * jnp.sum(pulls, axis=0)[:, None]
 
-    def pairs(self, masses: Float[Array, " node"]) -> Float[Array, ""]:
-        """sum over heads of iint e^{beta<x,By> - beta} dmu dmu, of a kernel shifted by beta."""
-        rows = jnp.exp(self.shift) * (self.partition @ masses)
-        return jnp.sum(rows @ masses)
+    def head_energies(
+        self, term: Attention, u: Float[Array, " node"], masses: Float[Array, " node"]
+    ) -> Float[Array, " heads"]:
+        """(1/2beta) iint e^{beta<x, B_h y>} of every head; at beta = 0 (1/2) iint <x, B_h y>."""
+        pairs = (jnp.exp(self.shift) * (self.partition @ masses)) @ masses
+        flat = self.along * (masses @ u) ** 2 / 2.0
+        return jnp.where(
+            term.beta == 0, flat, pairs / (2.0 * jnp.where(term.beta == 0, 1.0, term.beta))
+        )
 
 
 def axial_kernel(term: Attention, u: Float[Array, " node"], d: int) -> AxialKernel:
@@ -60,7 +67,7 @@ def axial_kernel(term: Attention, u: Float[Array, " node"], d: int) -> AxialKern
     weights = term.weights.at(0.0)
     B, V = axis_entries(_bilinear(weights, d)), axis_entries(_values(weights, d))
     one_head = jax.vmap(lambda b, v: _head(term, b, v, u, d))
-    return AxialKernel(*one_head(B, V))
+    return AxialKernel(*one_head(B, V), B[:, 0])
 
 
 def _head(
@@ -80,7 +87,7 @@ def _head(
     scale = jnp.exp(exponent - row[:, None])
     mean, slope = _turn_means(turned, d)
     pull = scale * (V[0] * s[:, None] * u * mean - V[1] * u[:, None] * s * slope)
-    return pull, scale * mean, row - term.beta
+    return pull, scale * mean, row
 
 
 def _turn_means(k: Float[Array, "node node"], d: int) -> tuple[Array, Array]:

@@ -55,7 +55,9 @@ def gauss(d: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if d == 1:
         return np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-    nodes = eigh_tridiagonal(np.zeros(count), recurrence(d, count - 1), eigvals_only=True)
+    nodes = np.asarray(
+        eigh_tridiagonal(np.zeros(count), recurrence(d, count - 1), eigvals_only=True)
+    )
     nodes = (nodes - nodes[::-1]) / 2
     weights = 1.0 / np.sum(gegenbauer(d, count - 1, nodes) ** 2, axis=0)
     return nodes, weights / np.sum(weights)

@@ -26,7 +26,6 @@ from ..reduce import Dense
 from ..runtime import Scalar, is_traced
 from ..space import Space, Sphere
 from ..terms import Attention, Term
-from .ascent import one_per_head
 from .axial import AxialKernel, axial_kernel, check_axial
 from .checks import check_model
 from .galerkin import Basis, Galerkin, project, terms_of
@@ -197,14 +196,10 @@ class ZonalBasis(Basis):
     def head_energies(
         self, term: Attention, masses: Float[Array, " node"]
     ) -> Float[Array, " heads"]:
-        u, d = self.nodes[:, 0], self.nodes.shape[-1]
-        heads = one_per_head(term, d)
-        pairs = jnp.stack([axial_kernel(head, u, d).pairs(masses) for head in heads])
-        # At beta = 0 the mean score is left, as in tokens' energy.
-        scores = jnp.stack([head.weights.at(0.0).queries(jnp.eye(d))[0, 0, 0] for head in heads])
-        beta = jnp.where(term.beta == 0, 1.0, term.beta)
-        flat = scores * (masses @ u) ** 2 / 2.0
-        return jnp.where(term.beta == 0, flat, jnp.exp(beta) * pairs / (2.0 * beta))
+        """(1/2beta) iint e^{beta<x, B_h y>} of every head, over nodes and the turns about the axis."""
+        table = self.table(term)
+        assert table is not None
+        return table.head_energies(term, self.nodes[:, 0], masses)
 
     def peaks(self, c: Float[Array, " mode"], above: float) -> Float[Array, ""]:
         """Local maxima along the meridian from pole to pole, the last known nodes included."""
