@@ -51,6 +51,20 @@ class Distribution:
         """p(theta) with respect to d theta/(2 pi)."""
         return 1.0 + self._sum(2.0 * self.coefficients, theta)
 
+    def moments(self, theta: Float[np.ndarray, " m"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """int p, int theta p and int theta^2 p from 0 to theta, over 2 pi, up to constants.
+
+        Of e^{ik theta}: w, (theta - 1/(ik)) w and (theta^2 - 2 theta/(ik) + 2/(ik)^2) w, where
+        w = e^{ik theta}/(ik).
+        """
+        ik = 1j * np.arange(1, self.coefficients.size + 1)
+        wave = [self._sum(self.coefficients / ik**power / np.pi, theta) for power in (1, 2, 3)]
+        return (
+            theta / (2 * np.pi) + wave[0],
+            theta**2 / (4 * np.pi) + theta * wave[0] - wave[1],
+            theta**3 / (6 * np.pi) + theta**2 * wave[0] - 2 * theta * wave[1] + 2 * wave[2],
+        )
+
     def quantiles(self, masses: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
         """theta with F(theta) = mass, for masses in [0, 1], to rounding over the density there.
 

@@ -1,0 +1,194 @@
+"""Minimising movements on the circle: the steps whose limit is the flow.
+
+A step of Jordan, Kinderlehrer and Otto from mu, for the functional A that the flow increases (`ascent`):
+
+    next = argmin over nu of W2(mu, nu)^2/(2 tau) - A[nu].
+
+`jko_flow` takes it in quantiles, where W2^2 = (1/n) sum_m (phi_m - theta_m)^2 as long as no quantile moves
+by half a turn, by Newton's method on the n angles. `entropic_jko_step` takes it on a grid, with Sinkhorn's
+divergence in the place of W2^2. Repeated steps agree with the flow to first order in tau.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optimistix as optx
+from jaxtyping import Array, Bool, Float
+
+from ..density import Density
+from ..dynamics import Dynamics
+from ..errors import InputError, SolveError, require
+from ..kinds import Softmax
+from ..space import Sphere
+from ..terms import Attention
+from .ascent import has_pairs, rising, terms_of, tied_ratios
+from .circle import Fourier
+from .quantiles import Characteristics, Quantiles, gaps
+
+# Newton's method ends at this change of the angles, in radians.
+ANGLE_TOLERANCE = 1e-12
+NEWTON_STEPS = 50
+# Sinkhorn's marginal error, the error of the minimiser on a grid, and most iterations of each.
+SINKHORN_THRESHOLD = 1e-10
+GRID_TOLERANCE = 1e-9
+SINKHORN_ITERATIONS = 20_000
+GRID_STEPS = 400
+
+# g(theta): what multiplies |phi - theta|^2 at the quantiles; 1 is Wasserstein's.
+Metric = Callable[[Float[Array, " quantile"]], Float[Array, " quantile"]]
+
+
+def jko_flow(model: Dynamics, mu: Density, tau: float, steps: int) -> Float[Array, "time quantile"]:
+    """The quantiles of mu and of `steps` minimising movements, for a model that is a gradient flow."""
+    check_gradient_flow(model)
+    return movements(model, mu, tau, steps, jnp.ones_like)
+
+
+def movements(
+    model: Dynamics, mu: Density, tau: float, steps: int, metric: Metric
+) -> Float[Array, "time quantile"]:
+    """phi = argmin (1/n) sum_m g_m (phi_m - theta_m)^2/(2 tau) - A[phi], again and again."""
+    if not isinstance(mu.on, Quantiles):
+        raise InputError(
+            f"minimising movements are taken in quantiles, got a density on {mu.on}; use "
+            "Density.from_law(Quantiles(n), law)"
+        )
+    require(tau > 0, f"the step tau must be positive, got {tau}")
+    require(isinstance(steps, int) and steps >= 1, f"steps must be at least 1, got {steps!r}")
+    mu.on.check(model)
+    path, kept = _movements(model, mu.on.scheme(), mu.state, jnp.asarray(tau), steps, metric)
+    if not bool(jnp.all(kept)):
+        raise SolveError(
+            f"a minimising movement of tau={tau:g} was not found (step {int(jnp.argmin(kept)) + 1} of "
+            f"{steps}); use a smaller tau"
+        )
+    return path
+
+
+@eqx.filter_jit
+def _movements(
+    model: Dynamics,
+    scheme: Characteristics,
+    state: Float[Array, " quantile"],
+    tau: Float[Array, ""],
+    steps: int,
+    metric: Metric,
+) -> tuple[Float[Array, "time quantile"], Bool[Array, " steps"]]:
+    def move(theta: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
+        inertia = metric(theta)
+
+        def objective(phi: Array) -> Array:
+            distance = jnp.mean(inertia * (phi - theta) ** 2)
+            return distance / (2.0 * tau) - scheme.free_energy(model, 0.0, phi)
+
+        def residual(phi: Array, args: None) -> Array:
+            # n times the gradient, in angles: its root is the movement.
+            return tau * theta.size * jax.grad(objective)(phi)
+
+        found = optx.root_find(
+            residual,
+            optx.Newton(rtol=ANGLE_TOLERANCE, atol=ANGLE_TOLERANCE),
+            theta,
+            max_steps=NEWTON_STEPS,
+            throw=False,
+        )
+        ordered = jnp.all(gaps(found.value) > 0)
+        return found.value, (found.value, ordered & (found.result == optx.RESULTS.successful))
+
+    _, (path, kept) = jax.lax.scan(move, state, None, length=steps)
+    return jnp.concatenate([state[None], path]), kept
+
+
+def check_gradient_flow(model: Dynamics) -> None:
+    """Refuse models whose field is not the Wasserstein gradient of A."""
+    for term in terms_of(model):
+        if isinstance(term, Attention):
+            require(
+                not isinstance(term.kind, Softmax),
+                "SA is not a gradient flow in W2, but in a metric of its own; use metric.sa_flow",
+            )
+            tied = has_pairs(term) and bool(jnp.all(tied_ratios(term.weights.at(0.0), 2) != 0))
+            require(tied, "minimising movements need attention with V = c B and B symmetric")
+        else:
+            require(
+                rising(term, 2) is term,
+                f"{type(term).__name__} is not the gradient of a potential, so the model has no "
+                "minimising movements",
+            )
+
+
+# --- On a grid, with entropic transport -----------------------------------------------------------
+
+
+def entropic_jko_step(model: Dynamics, mu: Density, tau: float, epsilon: float) -> Density:
+    """argmin over nu of S_eps(mu, nu)/(2 tau) - A[nu] on the nodes of Fourier(modes), by ott-jax.
+
+    S_eps is Sinkhorn's divergence with cost dist^2 (Feydy et al. 2019); it tends to W2^2 as eps -> 0 and
+    sees no scales below sqrt(eps), so sqrt(eps) must lie between the spacing of the nodes and the scales
+    of the density. Minimised over the logarithms of the masses by BFGS.
+    """
+    if not isinstance(mu.on, Fourier):
+        raise InputError(f"the entropic step lives on the nodes of Fourier(modes), got {mu.on}")
+    check_gradient_flow(model)
+    mu.on.check(model)
+    spacing = 2 * jnp.pi / mu.on.scheme().basis.weights.size
+    require(tau > 0, f"the step tau must be positive, got {tau}")
+    require(
+        epsilon >= float(spacing) ** 2,
+        f"epsilon={epsilon:g} blurs less than the spacing {float(spacing):.3g} of the nodes: use at "
+        f"least {float(spacing) ** 2:.2g}, or more modes",
+    )
+    state, done = _entropic(model, mu, jnp.asarray(tau), float(epsilon))
+    if not bool(done):
+        raise SolveError(
+            f"the entropic step of tau={tau:g} did not converge; use a smaller tau or a larger epsilon"
+        )
+    return mu.at(state)
+
+
+@eqx.filter_jit
+def _entropic(
+    model: Dynamics, mu: Density, tau: Float[Array, ""], epsilon: float
+) -> tuple[Array, Array]:
+    scheme = mu.on.scheme().prepared(model)
+    nodes, basis = scheme.measure(mu.state).points, scheme.basis  # pyright: ignore[reportAttributeAccessIssue]
+    cost = Sphere(2).distance(nodes[:, None], nodes[None]) ** 2
+    start = jnp.maximum(scheme.values(mu.state), 1e-300) * basis.weights
+    own = _transport_cost(cost, start, start, epsilon)
+
+    def objective(logits: Array, args: None) -> Array:
+        masses = jax.nn.softmax(logits)
+        across = _transport_cost(cost, start, masses, epsilon)
+        divergence = across - (own + _transport_cost(cost, masses, masses, epsilon)) / 2.0
+        state = basis.analyse(masses / basis.weights)
+        return divergence / (2.0 * tau) - scheme.free_energy(model, 0.0, state)
+
+    found = optx.minimise(
+        objective,
+        optx.BFGS(rtol=GRID_TOLERANCE, atol=GRID_TOLERANCE),
+        jnp.log(start),
+        max_steps=GRID_STEPS,
+        throw=False,
+    )
+    masses = jax.nn.softmax(found.value)
+    return basis.analyse(masses / basis.weights), found.result == optx.RESULTS.successful
+
+
+def _transport_cost(cost: Array, a: Array, b: Array, epsilon: float) -> Float[Array, ""]:
+    """min <P, C> + eps KL(P | a b^T); its gradient in a and b are the potentials (envelope theorem)."""
+    from ott.geometry import geometry
+    from ott.solvers import linear
+
+    found = linear.solve(
+        geometry.Geometry(cost_matrix=cost, epsilon=epsilon),
+        a=a,
+        b=b,
+        lse_mode=True,
+        threshold=SINKHORN_THRESHOLD,
+        max_iterations=SINKHORN_ITERATIONS,
+    )
+    return jnp.asarray(found.reg_ot_cost)
