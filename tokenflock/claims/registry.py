@@ -23,6 +23,7 @@ MODULES = (
     "survey",
     "hardmax",
     "interpolation",
+    "gaussian",
 )
 
 
