@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from tokenflock.errors import TokenflockError
 from tokenflock.lab.catalogue import example_names, example_text
+from tokenflock.lab.density import DENSITY_SPECS
 from tokenflock.lab.files import identity, parse, render
-from tokenflock.lab.job import Job
+from tokenflock.lab.run import make_job
 from tokenflock.lab.spec import MODEL_SPECS, RunSpec
 from tokenflock.lab.tokens import TOKEN_SPECS
 
 EXAMPLES = [tomllib.loads(example_text(name)) for name in example_names()]
 MODEL_KEYS = sorted({key for spec in MODEL_SPECS.values() for key in spec.model_fields})
 TOKEN_KEYS = sorted({key for spec in TOKEN_SPECS.values() for key in spec.model_fields})
-SECTIONS = ("model", "tokens", "solve", "save", "stop", "output")
+DENSITY_KEYS = sorted({key for spec in DENSITY_SPECS.values() for key in spec.model_fields})
+SECTIONS = ("model", "tokens", "solve", "save", "stop", "output", "density")
 
 numbers = st.one_of(
     st.integers(-3, 9),
@@ -61,8 +63,10 @@ def mutated(draw):
     """A shipped spec, made small, with a few random changes in random places."""
     table = copy.deepcopy(draw(st.sampled_from(EXAMPLES)))
     for key in ("n", "per_cluster"):
-        if key in table["tokens"]:
+        if key in table.get("tokens", {}):
             table["tokens"][key] = draw(st.integers(2, 5))
+    if "density" in table:
+        table["density"]["modes"] = draw(st.integers(1, 9))
     if draw(st.booleans()):
         table["model"].update(copy.deepcopy(draw(slots)))
     for _ in range(draw(st.integers(0, 3))):
@@ -70,7 +74,7 @@ def mutated(draw):
         target = table.setdefault(section, {})
         if not isinstance(target, dict):
             continue
-        known = {"model": MODEL_KEYS, "tokens": TOKEN_KEYS}.get(section)
+        known = {"model": MODEL_KEYS, "tokens": TOKEN_KEYS, "density": DENSITY_KEYS}.get(section)
         if known is None:
             known = sorted(RunSpec.model_fields[section].annotation.model_fields)
         key = draw(st.one_of(st.sampled_from([*known, *target]), words))
@@ -100,7 +104,8 @@ def extreme(draw):
     table = copy.deepcopy(draw(st.sampled_from(EXAMPLES)))
     if draw(st.booleans()):
         table["model"].update(copy.deepcopy(draw(slots)))
-    if draw(st.booleans()) and table["tokens"]["law"] not in ("points", "arcs", "equiangular"):
+    law = table.get("tokens", {}).get("law")
+    if draw(st.booleans()) and law not in (None, "points", "arcs", "equiangular"):
         table["tokens"]["samples"] = 2
     for _ in range(draw(st.integers(1, 3))):
         *path, key = draw(st.sampled_from(number_places(table)))
@@ -138,7 +143,7 @@ def test_a_mutated_spec_builds_or_is_refused(table):
         json.dumps(identity(spec))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            job = Job(spec)
+            job = make_job(spec)
     except TokenflockError as error:
         assert str(error)
         assert error.exit_code == 2

@@ -24,9 +24,10 @@ from ..meanfield.quantiles import Quantiles
 from ..meanfield.solving import DensityPlan, DensitySegment, Flowing, integrate_density
 from ..meanfield.sphere import Harmonics
 from ..meanfield.zonal import Zonal
+from ..memory import require_bytes
 from ..trajectory import Trajectory
 from .parts import Integration, Part, cut, on_host
-from .slots import Strict, rectangle, spec_of
+from .slots import Seed, Strict, rectangle, spec_of
 from .spec import ModelSpec, SaveSpec, StopSpec, build_model
 
 # How numbers of discretisations are bounded in a file.
@@ -44,6 +45,10 @@ SPECTRAL: dict[str, type[Discretisation]] = {
 }
 
 
+Whole = Annotated[int, Field(ge=1, le=100_000)]
+WHOLE_NUMBERS: dict[str, Any] = {"seed": Seed, "mode": Whole, "modes": Whole, "degree": Whole}
+
+
 def _law_spec(name: str) -> Any:
     """The table of a law, from the signature of its function."""
     function = laws.LAWS[name]
@@ -51,7 +56,8 @@ def _law_spec(name: str) -> Any:
     fields: dict[str, Any] = {"name": (Literal[name], ...)}
     for parameter, about in inspect.signature(function).parameters.items():
         missing = about.default is inspect.Parameter.empty
-        fields[parameter] = (hints[parameter], ... if missing else about.default)
+        kind = WHOLE_NUMBERS.get(parameter, hints[parameter])
+        fields[parameter] = (kind, ... if missing else about.default)
     return spec_of(f"{name.title().replace('_', '')}Law", Strict, fields)
 
 
@@ -153,6 +159,29 @@ def build_law(spec: Any) -> Law:
     )
 
 
+def check_size(spec: DensityRunSpec) -> None:
+    """Refuse a density that would not fit before its tables are made."""
+    rows = len(spec.save.build().times(spec.solve.t1)) if spec.save.states else 2
+    numbers, tables = _sizes(spec.density)
+    require_bytes(
+        8.0 * (rows * numbers + tables),
+        "this density and its saved states",
+        "use fewer modes or degrees, or save less often",
+    )
+
+
+def _sizes(spec: Any) -> tuple[float, float]:
+    """Numbers in a state, and in the tables that move it."""
+    if spec.on == "moments":
+        return len(spec.mean) ** 2, 0.0
+    if spec.on == "harmonics":
+        return spec.degree**2, 3.0 * spec.degree**3
+    if spec.on == "zonal":
+        return spec.degree, 6.0 * spec.degree**2
+    size = 2.0 * spec.modes if spec.on == "fourier" else spec.n
+    return size, 20.0 * size
+
+
 class DensityJob(Integration):
     """A checked spec of a density, ready to be compiled and integrated."""
 
@@ -163,6 +192,7 @@ class DensityJob(Integration):
 
         self.spec = spec
         self.id = identity(spec)
+        check_size(spec)
         self.density = build_density(spec.density)
         self.model = build_model(spec.model, self.density.space.d)
         self.plan: DensityPlan

@@ -39,6 +39,10 @@ def read_replay(path: str | Path, roots: list[str] | None = None) -> dict[str, A
 
 def run_replay(run: Trajectory, name: str | None = None) -> dict[str, Any]:
     """Tokens along a clock, thinned and projected to what a page can draw."""
+    if run.is_density:
+        raise InputError(
+            "this run moved a density, which a page of tokens cannot show; draw it with run.plot()"
+        )
     trace, spec = _table(run, "trace"), _table(run, "spec") or {}
     times, states, notes = _tokens(run)
     frames, rows = spread(len(times), MOST_FRAMES), spread(states.shape[1], MOST_TOKENS)
