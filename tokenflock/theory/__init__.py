@@ -6,6 +6,7 @@ clusters        two tokens, two clusters, lifetimes, energy plateaus, the pairin
 metastability   how long separated caps stay apart
 uniform         energies, hemispheres and linear growth rates around the uniform measure
 noise           critical temperatures, order parameter, spherical Brownian motion
+perceptron      attention with a perceptron on the circle: masses and atoms of SOPD states
 stochastic      two tokens under random value matrices
 causal          the causal kernel, its peak, and the number of centres
 gaussian        Gaussian measures on R^d: softmax, l2 and Sinkhorn attention, blow-up, W2
@@ -85,6 +86,13 @@ from .normalisation import layer_steps as layer_steps
 from .normalisation import scheme_rates as scheme_rates
 from .normalisation import scheme_speed as scheme_speed
 from .normalisation import solve_scheme as solve_scheme
+from .perceptron import atom_count_bound as atom_count_bound
+from .perceptron import concavity_angle as concavity_angle
+from .perceptron import inner_curvature_bound as inner_curvature_bound
+from .perceptron import kernel_curvature as kernel_curvature
+from .perceptron import mass_bound as mass_bound
+from .perceptron import outer_curvature_bound as outer_curvature_bound
+from .perceptron import perceptron_size as perceptron_size
 from .stochastic import antipodal_exponent as antipodal_exponent
 from .stochastic import antipodal_probability as antipodal_probability
 from .stochastic import antipodal_threshold as antipodal_threshold
