@@ -1,5 +1,6 @@
 from . import theory as theory
 from .claims import check as check
+from .density import Density as Density
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Lab as Lab
 from .dynamics import Rescaled as Rescaled
@@ -33,6 +34,13 @@ from .masks import ALiBi as ALiBi
 from .masks import Causal as Causal
 from .masks import Full as Full
 from .masks import Mask as Mask
+from .meanfield import laws as laws
+from .meanfield.circle import Fourier as Fourier
+from .meanfield.moments import Moments as Moments
+from .meanfield.moments import normal as normal
+from .meanfield.quantiles import Quantiles as Quantiles
+from .meanfield.sphere import Harmonics as Harmonics
+from .meanfield.zonal import Zonal as Zonal
 from .measure import Measure as Measure
 from .measure import arcs as arcs
 from .measure import box as box
@@ -83,8 +91,12 @@ from .observables import dissipation as dissipation
 from .observables import effective_rank as effective_rank
 from .observables import energy as energy
 from .observables import energy_rate as energy_rate
+from .observables import entropy as entropy
 from .observables import fourier_moments as fourier_moments
+from .observables import free_energy as free_energy
+from .observables import free_energy_rate as free_energy_rate
 from .observables import gram_histogram as gram_histogram
+from .observables import largest_density as largest_density
 from .observables import leader_mask as leader_mask
 from .observables import leaders as leaders
 from .observables import mean_radius as mean_radius
@@ -92,6 +104,7 @@ from .observables import merge_events as merge_events
 from .observables import min_alignment as min_alignment
 from .observables import order_parameter as order_parameter
 from .observables import pair_fraction as pair_fraction
+from .observables import peaks as peaks
 from .observables import renyi_centre_mask as renyi_centre_mask
 from .observables import renyi_centres as renyi_centres
 from .observables import scaled_energy as scaled_energy

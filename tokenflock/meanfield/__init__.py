@@ -10,3 +10,5 @@ laws         named densities to start from
 solving      solve for a Density: explicit transport, implicit diffusion, health of the run
 observables  what can be read off a density
 """
+
+from . import laws as laws
