@@ -24,6 +24,10 @@ MODULES = (
     "hardmax",
     "interpolation",
     "gaussian",
+    "noisy.arbitrary_dimension",
+    "noisy.circle",
+    "noisy.manifolds",
+    "noisy.stationary",
 )
 
 
