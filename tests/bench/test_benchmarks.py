@@ -178,6 +178,7 @@ def test_gpu_dense_runs_its_peers_anywhere():
     assert row["peer_errors"]["jnp in row tiles"] < 1e-5
 
 
+@pytest.mark.slow
 def test_gpu_phase_finds_the_same_statistic_as_the_scan():
     (row,) = tiny("gpu-phase")
     assert row["error"] < 1e-3

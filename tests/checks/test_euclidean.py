@@ -23,6 +23,7 @@ def test_T14_K2_1_hull_never_grows():
     assert area[-1] < 0.999 * area[0]
 
 
+@pytest.mark.slow
 def test_K2_2_K2_3_tokens_reach_the_polytope():
     """V = I: at T = 10 every token satisfies |x|^2 = max over hull vertices <x, v> to 2e-4."""
     from scipy.spatial import ConvexHull
@@ -40,6 +41,7 @@ def test_K2_2_K2_3_tokens_reach_the_polytope():
 HYPERPLANE = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
 
 
+@pytest.mark.slow
 def test_K2_4_hyperplanes():
     """One leading eigenvalue: the left eigenform takes at most three values at T = 10."""
     x0 = flock.box(flock.Euclidean(2), 20, seed=2, half_width=5.0)
@@ -98,6 +100,7 @@ def test_T16_K2_7_repulsive_tokens_shrink_like_one_over_2t():
     assert slope == pytest.approx(-2.5, abs=0.1)
 
 
+@pytest.mark.slow
 def test_K2_9_layers_converge_at_first_order():
     x0 = flock.box(flock.Euclidean(2), 12, seed=4, half_width=1.0)
     model = flock.RescaledSA(1.0)

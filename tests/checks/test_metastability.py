@@ -63,6 +63,7 @@ def test_T19_K3_2_merge_times_of_the_five_token_example():
     assert np.all(times[-1] < euler)
 
 
+@pytest.mark.slow
 def test_the_published_euler_steps_are_reproduced_as_layers():
     """Layers(0.1) is the published scheme: its merge times are the published ones, about 10 % late."""
     start = flock.from_array(flock.Sphere(2), KINETIC, normalise=True)
@@ -102,9 +103,8 @@ def _lifetime(beta, angles):
     return run.reached
 
 
-@pytest.mark.parametrize(
-    "beta", [*(pytest.param(beta, marks=pytest.mark.slow) for beta in (6.0, 10.0)), 14.0]
-)
+@pytest.mark.slow  # the README runs beta = 14
+@pytest.mark.parametrize("beta", [6.0, 10.0, 14.0])
 def test_cluster_reduced_flow_keeps_time_up_to_beta_14(beta):
     """Unequal clusters 3 : 5 whose lifetime grows like e^{1.4 beta}, up to 1.5e7."""
     expected = float(theory.two_cluster_lifetime(2.0, np.arccos(0.999), 3 / 8, 5 / 8, beta))

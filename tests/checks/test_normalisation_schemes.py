@@ -54,6 +54,7 @@ def test_T28_K6_3_particles_follow_the_equiangular_system(name):
     np.testing.assert_allclose(radii, expected.radius, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_T28_K6_3_printed_values():
     printed = {
         "post": (2, 1.71723e-3),
@@ -156,6 +157,7 @@ def test_T31_K6_7_kernels_reduce_to_USA():
     np.testing.assert_allclose(speed(kernel), speed(flock.USA(3.0)), atol=1e-13)
 
 
+@pytest.mark.slow
 def test_K6_8_a_convex_kernel_with_a_stable_pentagon():
     """phi(u) = w log(1 + e^{u/w}), w = .05 keeps a perturbed pentagon; e^{beta u} does not."""
     angles = 2 * np.pi * np.arange(5) / 5 + 0.03 * np.array([1.0, -0.6, 0.3, -1.0, 0.4])

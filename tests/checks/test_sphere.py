@@ -168,6 +168,7 @@ def test_T09_K1_14_USA_conserves_angular_momentum_and_SA_does_not():
     assert moment(flock.SA(3.0), tokens) > 1e-2
 
 
+@pytest.mark.slow
 def test_T09_K1_14_lifted_angles_on_the_circle():
     start = flock.uniform(flock.Sphere(2), 11, seed=8)
     drift = {}

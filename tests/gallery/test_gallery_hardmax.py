@@ -17,6 +17,7 @@ def leaders(case, layer):
     return np.flatnonzero(computed().leader.sel(case=case, layer=layer)).tolist()
 
 
+@pytest.mark.slow
 def test_H4_a_leader_emerges_after_one_layer():
     case = computed().sel(case="emerging leader")
     assert leaders("emerging leader", 0) == [0, 2]

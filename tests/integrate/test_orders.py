@@ -29,9 +29,17 @@ ORDERS = [
 ]
 
 
+# One low and one high order on the sphere by default; the retraction is what could lose order.
+QUICK = {("sphere", "Heun"), ("sphere", "Dopri8"), ("plane", "Dopri8")}
+
+
+def marks_of(case):
+    return () if (case[0], type(case[2]).__name__) in QUICK else pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     ("problem", "solver", "order", "counts"),
-    [case[1:] for case in ORDERS],
+    [pytest.param(*case[1:], marks=marks_of(case)) for case in ORDERS],
     ids=[f"{case[0]}-{type(case[2]).__name__}" for case in ORDERS],
 )
 def test_order_is_kept(problem, solver, order, counts):

@@ -146,6 +146,7 @@ def test_a_stop_by_time_is_met_inside_a_step():
     assert timed.reached == pytest.approx(7.5, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_batch_stops_member_by_member():
     samples = flock.uniform(flock.Sphere(3), 6, seed=5, samples=3)
     run = flock.solve(
@@ -247,6 +248,7 @@ def test_the_accuracy_must_be_stated():
         flock.solve(flock.NoisyUSA(1.0, 0.1), TOKENS, t1=1.0, **TIGHT)
 
 
+@pytest.mark.slow
 def test_stiff_solver_agrees_and_saves_steps_in_tight_clusters():
     start = flock.equiangular(flock.Sphere(6), 6)
     options = {"t1": 2e4, "rtol": 1e-8, "atol": 1e-10, "save": flock.Save(at=[1e2, 5e3, 9e3])}

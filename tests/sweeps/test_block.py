@@ -118,6 +118,7 @@ def test_cells_with_clocks_of_their_own():
     assert np.array_equal(cells[1,][0]["time"], [0, 0.5, 1, 1.5, 2])
 
 
+@pytest.mark.slow
 def test_the_clock_of_one_cell_among_many_is_its_own():
     ends, steps = [2.0] * 40, [1.0] * 40
     ends[23], steps[23] = 1.0, 0.5

@@ -91,6 +91,7 @@ def test_what_is_measured_is_measured_on_the_frames_sent(page):
     assert heard.series("clusters")[0] > heard.series("clusters")[-1] >= 1
 
 
+@pytest.mark.slow
 def test_layers_are_the_network_itself(page):
     model = {"name": "SA", "beta": 4, "normalisation": {"scheme": "pre"}}
     solve = {"t1": 2, "method": "layers", "step": 0.25, "seed": 0}
@@ -123,6 +124,7 @@ def test_noise_keeps_its_steps_and_its_path(page):
     np.testing.assert_allclose(heard.array(), path.states, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_models_on_the_plane_have_clusters_at_a_distance_and_may_have_no_energy(page):
     tokens = {"law": "gaussian", "space": "euclidean", "scale": 1.0, "d": 2, "n": 12, "seed": 1}
     hardmax = settings(model={"name": "HardmaxFlow"}, tokens=tokens)
@@ -166,6 +168,7 @@ def test_cancel_frees_the_worker_and_keeps_it_warm(server, page):
     assert page.run(start()).end["type"] == "done"
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_listen_is_ended_with_its_process(server, page):
     before = server.workers
     page.say(ENDLESS)

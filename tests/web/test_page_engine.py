@@ -90,6 +90,7 @@ def test_the_exact_run_streams_in_and_both_agree(page):
     assert "differ" in page.get_by_test_id("difference").inner_text()
 
 
+@pytest.mark.slow
 def test_an_exact_run_is_cancelled_and_its_worker_freed(page, server):
     restart_with(page, LONG)
     control(page, "compute-exactly").click()

@@ -122,6 +122,7 @@ def test_escape_closes_what_lies_on_top(page):
     assert control(page, "tour-card").count() == 0
 
 
+@pytest.mark.slow
 def test_the_spec_runs_in_the_engine(page, tmp_path):
     put(page, "beta", 6)
     control(page, "values").select_option("random")

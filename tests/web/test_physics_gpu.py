@@ -83,6 +83,7 @@ def distance(first, second):
     return np.max(np.abs(np.subtract(first["points"], second["points"]))) if radii else np.inf
 
 
+@pytest.mark.slow
 def test_every_model_is_the_same_on_the_gpu(probe):
     gpu, plain = both(probe, {**ON_GPU, "plateau": PLATEAU, "noise": BROWNIAN, "crowd": CROWD})
     assert {result["backend"] for result in gpu.values()} == {"webgl2"}
