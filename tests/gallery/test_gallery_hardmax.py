@@ -4,6 +4,7 @@ import functools
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 
 from tokenflock.gallery.hardmax import CASES, figure_2
 
