@@ -18,6 +18,7 @@ MODULES = (
     "normalisation",
     "survey",
     "hardmax",
+    "gaussian",
 )
 
 

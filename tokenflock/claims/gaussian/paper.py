@@ -6,7 +6,7 @@ import numpy as np
 
 from ...dynamics import Dynamics
 from ...integrate import Save, solve
-from ...kinds import Kind, Linear, Sinkhorn, Softmax, Unnormalised
+from ...kinds import Kind, Sinkhorn, Softmax, Unnormalised
 from ...meanfield.moments import normal
 from ...measure import Measure
 from ...space import Euclidean
@@ -24,7 +24,6 @@ NUMBER = "the statement's number was not seen"
 KINDS: dict[str, Kind] = {
     "softmax": Softmax(),
     "sinkhorn": Sinkhorn(),
-    "linear": Linear(),
     "unnormalised": Unnormalised(),
 }
 # Runs of one structure share a program: always as many times.
