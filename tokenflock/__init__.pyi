@@ -1,3 +1,4 @@
+from . import meanfield as meanfield
 from . import theory as theory
 from .claims import check as check
 from .density import Density as Density

@@ -1,14 +1,29 @@
-"""The infinite-token limit: discretisations of measures, and their solver.
+"""The infinite-token limit: measures as states of `solve`, and what is known of their equation.
 
-galerkin     densities in eigenfunctions of the Laplacian, by weak form: the scheme of all spectral bases
-circle       Fourier(modes): the circle
-quantiles    Quantiles(n): equal-mass characteristics on the circle, through the formation of atoms
-zonal        Zonal(d, degree): axially symmetric measures on S^{d-1}
-sphere       Harmonics(degree): S^2
-moments      Moments(d): Gaussian measures on R^d
-laws         named densities to start from
-solving      solve for a Density: explicit transport, implicit diffusion, health of the run
-observables  what can be read off a density
+How a measure is held, and moved:
+
+    circle       Fourier(modes): densities on the circle
+    quantiles    Quantiles(n): any measure on the circle, through the formation of atoms
+    zonal        Zonal(d, degree): axially symmetric densities on S^{d-1}
+    sphere       Harmonics(degree): densities on S^2
+    moments      Moments(d): Gaussian measures on R^d
+    laws         named densities to start from
+    galerkin     the weak form that Fourier, Zonal and Harmonics share
+    api, solving, assemble, reading    solve for a Density, and what is read off it
+
+What is asked about it:
+
+    linear       growth rates around the uniform measure
+    limit        how far n tokens are from their limit
+    transport    W2 on the circle
+    jko, metric  minimising movements, and the metric in which SA is a gradient flow
+    landscape    critical points of attention with a perceptron: found, certified, continued
+    stationary   stationary states with noise: branches, folds, hysteresis
+    continuation curves of solutions of F(x, parameter) = 0
+
+The names of __init__.pyi are loaded on first use.
 """
 
-from . import laws as laws
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
