@@ -23,6 +23,7 @@ MODULES = (
     "survey",
     "hardmax",
     "interpolation",
+    "perceptron",
     "gaussian",
     "noisy.arbitrary_dimension",
     "noisy.circle",
