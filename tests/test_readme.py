@@ -19,6 +19,7 @@ def blocks(name, language):
     "name",
     [
         *("README.md", "docs/model.md", "docs/trace.md"),
+        pytest.param("docs/meanfield.md", marks=pytest.mark.slow),
         pytest.param("docs/reductions.md", marks=pytest.mark.slow),
     ],
 )
