@@ -15,10 +15,14 @@ MODULES = (
     "metastability",
     "causal",
     "mean_field",
+    "moderate",
     "normalisation",
     "survey",
     "hardmax",
+    "perceptron",
     "gaussian",
+    "noisy.transitions",
+    "noisy.modes",
 )
 
 

@@ -144,6 +144,11 @@ class Problem:
 
     def solve(self, guess: np.ndarray, normal: np.ndarray) -> Point | None:
         """The solution of F = 0 in the plane through `guess` across `normal`; None without one."""
+        point = self._solve(guess, normal, careful=False)
+        # Singular matrices, as at branch points, need the slower way.
+        return self._solve(guess, normal, careful=True) if point is None else point
+
+    def _solve(self, guess: np.ndarray, normal: np.ndarray, careful: bool) -> Point | None:
         found = _corrected(
             self.equation,
             self.args,
@@ -151,6 +156,7 @@ class Problem:
             jnp.asarray(normal, dtype=float),
             jnp.asarray(self.unit, dtype=float),
             self.tolerance,
+            careful,
         )
         joined, tangent, sign, size, residual, steps, converged = (np.asarray(v) for v in found)
         if not (converged and np.all(np.isfinite(joined)) and np.all(np.isfinite(tangent))):
@@ -277,9 +283,18 @@ def _adapted(step: float, iterations: int, largest: float) -> float:
 
 @eqx.filter_jit
 def _corrected(
-    equation: Equation, args: Any, guess: Array, normal: Array, unit: Array, tolerance: float
+    equation: Equation,
+    args: Any,
+    guess: Array,
+    normal: Array,
+    unit: Array,
+    tolerance: float,
+    careful: bool,
 ) -> tuple[Array, ...]:
-    """Newton in the plane <normal, y - guess> = 0; then the tangent, determinant and residual there."""
+    """Newton in the plane <normal, y - guess> = 0; then the tangent, determinant and residual there.
+
+    `careful` takes shortest steps by singular values, for matrices that are singular.
+    """
 
     def values(y: Float[Array, " joined"]) -> Float[Array, " n"]:
         return equation(y[:-1], y[-1] * unit, args)
@@ -287,12 +302,17 @@ def _corrected(
     def system(y: Array, _: None) -> Array:
         return jnp.append(values(y), normal @ (y - guess))
 
-    newton = optx.Newton(rtol=tolerance, atol=tolerance, linear_solver=lx.SVD(rcond=SINGULAR))
+    linear = lx.SVD(rcond=SINGULAR) if careful else lx.LU()
+    newton = optx.Newton(rtol=tolerance, atol=tolerance, linear_solver=linear)
     solution = optx.root_find(system, newton, guess, max_steps=NEWTON_STEPS, throw=False)
     y = solution.value
     slope = jax.jacfwd(values)(y)
     across = jnp.concatenate([slope, normal[None]])
-    tangent = jnp.linalg.lstsq(across, jnp.zeros_like(y).at[-1].set(1.0), rcond=SINGULAR)[0]
+    upwards = jnp.zeros_like(y).at[-1].set(1.0)
+    if careful:
+        tangent = jnp.linalg.lstsq(across, upwards, rcond=SINGULAR)[0]
+    else:
+        tangent = jnp.linalg.solve(across, upwards)
     tangent /= jnp.linalg.norm(tangent)
     sign, size = jnp.linalg.slogdet(jnp.concatenate([slope, tangent[None]]))
     residual = jnp.max(jnp.abs(values(y)))

@@ -27,7 +27,8 @@ from ...noise import Brownian
 from ...runtime import Scalar
 from ...terms import Attention
 from ...weights import Weights
-from ..galerkin import Galerkin, terms_of
+from ..circle import FourierBasis
+from ..galerkin import Basis, Galerkin, terms_of
 from ..kernel import KernelSeries, is_plain
 
 
@@ -101,3 +102,12 @@ def at_temperature(model: Dynamics, temperature: Scalar) -> Dynamics:
     """The model with noise of this temperature."""
     noise = Brownian(temperature)
     return Dynamics(model.space, model.terms, noise, model.normalisation, model.frame, model.label)
+
+
+def rotation(basis: Basis, state: Float[Array, " mode"]) -> Float[Array, " mode"]:
+    """d rho/d theta on the circle; zero where the discretisation cannot turn a state."""
+    if not isinstance(basis, FourierBasis):
+        return jnp.zeros_like(state)
+    count = basis.degree
+    k = jnp.arange(1, count + 1)
+    return jnp.concatenate([jnp.zeros(1), k * state[count + 1 :], -k * state[1 : count + 1]])

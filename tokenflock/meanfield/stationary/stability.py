@@ -12,9 +12,7 @@ from jaxtyping import Array, Float
 
 from ...density import Density
 from ...dynamics import Dynamics
-from ..circle import FourierBasis
-from ..galerkin import Basis
-from .equation import Stationary, stationary_equation, temperature_of
+from .equation import Stationary, rotation, stationary_equation, temperature_of
 
 # Rates smaller than this share of the largest one are zero within rounding of the eigenvalue problem.
 ROUNDING = 1e-12
@@ -56,7 +54,7 @@ def stability(model: Dynamics, density: Density) -> Stability:
 def spectrum(equation: Stationary, state: Array) -> Stability:
     """The spectrum of the linearised flow at a state, without mass and rotation."""
     matrix = np.asarray(linearised(equation, state))
-    turned = rotation(equation.scheme.basis, np.asarray(state))
+    turned = np.asarray(rotation(equation.scheme.basis, state))
     if np.linalg.norm(turned) > 1e-9:
         # The rotation spans an invariant line, so the spectrum on the quotient is that of Q^T L Q.
         across = np.linalg.svd(turned[None, 1:])[2][1:]
@@ -76,13 +74,3 @@ def linearised(equation: Stationary, state: Array) -> Float[Array, "mode mode"]:
         return (equation.scheme.transport(equation.model, 0.0, whole) - damping * whole)[1:]
 
     return jax.jacfwd(derivative)(state[1:])
-
-
-def rotation(basis: Basis, state: np.ndarray) -> np.ndarray:
-    """d rho/d theta on the circle; zero where the discretisation cannot turn a state."""
-    if not isinstance(basis, FourierBasis):
-        return np.zeros_like(state)
-    count = basis.degree
-    k = np.arange(1, count + 1)
-    cosines, sines = state[1 : count + 1], state[count + 1 :]
-    return np.concatenate([[0.0], k * sines, -k * cosines])

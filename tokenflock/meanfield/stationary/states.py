@@ -13,11 +13,8 @@ from ...density import Density
 from ...dynamics import Dynamics
 from ...errors import SolveError
 from ...runtime import Scalar
-from .equation import Stationary, stationary_equation, temperature_of
+from .equation import Stationary, rotation, stationary_equation, temperature_of
 
-# Relative singular values of the Jacobian below this belong to rotations, along which every state has
-# neighbours: Newton takes the shortest step, and so does not turn the state.
-ROTATION = 1e-7
 NEWTON_STEPS = 50
 DAMPING = 0.5
 MOST_ITERATIONS = 100_000
@@ -28,8 +25,8 @@ def stationary_state(model: Dynamics, start: Density, tolerance: float = 1e-12) 
 
     Newton (optimistix) finds stable and unstable states alike. Where it does not converge, the damped
     iteration rho <- (rho + e^{Phi[rho]/T}/Z)/2 takes over, which only finds states it is attracted to:
-    for USA those that are stable under the flow. Within a relative 1e-7 of a bifurcation, where the
-    Jacobian is singular, both fail or lose digits: follow a `branch` instead.
+    for USA those that are stable under the flow. At a bifurcation, where the Jacobian is singular, both
+    fail or lose digits: follow a `branch` instead.
     """
     temperature = temperature_of(model)
     equation = stationary_equation(model, start.on)
@@ -37,13 +34,14 @@ def stationary_state(model: Dynamics, start: Density, tolerance: float = 1e-12) 
     if not error <= tolerance:
         state = _iterated(equation, start.state, temperature, tolerance)
         state, error = _newton(equation, state, temperature, tolerance)
+    # Unresolved states also leave a larger residual: the advice about resolution comes first.
+    if float(equation.scheme.tail(state)) > start.on.largest_tail:
+        raise SolveError(f"the stationary state is too sharp: {start.on.advice()}")
     if not error <= tolerance:
         raise SolveError(
             f"no stationary state within {tolerance:g} of its equation from this start (left: "
             f"{float(error):.2g}); start closer to one, or follow a branch from the uniform state"
         )
-    if not float(equation.scheme.tail(state)) <= start.on.largest_tail:
-        raise SolveError(f"the stationary state is too sharp: {start.on.advice()}")
     return Density(start.on, state)
 
 
@@ -51,16 +49,23 @@ def stationary_state(model: Dynamics, start: Density, tolerance: float = 1e-12) 
 def _newton(
     equation: Stationary, state: Array, temperature: Scalar, tolerance: float
 ) -> tuple[Float[Array, " mode"], Float[Array, ""]]:
-    """Newton on all coefficients but the mass; the state and the largest residual left."""
+    """Newton on all coefficients but the mass; the state and the largest residual left.
 
-    def residual(free: Array, _: None) -> Array:
+    Every turn of a state is a state. The term g <g, rho - start>, g the start's direction of turning, picks
+    the one that is not turned; it vanishes there, by equivariance, so the equation is the same.
+    """
+    turn = rotation(equation.scheme.basis, state)[1:]
+    turn /= jnp.maximum(jnp.linalg.norm(turn), 1e-12)
+
+    def residual(free: Array) -> Array:
         return equation.residual(jnp.append(1.0, free), temperature)[1:]
 
-    newton = optx.Newton(
-        rtol=tolerance / 10, atol=tolerance / 10, linear_solver=lx.SVD(rcond=ROTATION)
-    )
-    found = optx.root_find(residual, newton, state[1:], max_steps=NEWTON_STEPS, throw=False)
-    return jnp.append(1.0, found.value), jnp.max(jnp.abs(residual(found.value, None)))
+    def pinned(free: Array, _: None) -> Array:
+        return residual(free) + turn * (turn @ (free - state[1:]))
+
+    newton = optx.Newton(rtol=tolerance / 10, atol=tolerance / 10, linear_solver=lx.LU())
+    found = optx.root_find(pinned, newton, state[1:], max_steps=NEWTON_STEPS, throw=False)
+    return jnp.append(1.0, found.value), jnp.max(jnp.abs(residual(found.value)))
 
 
 @eqx.filter_jit
