@@ -9,6 +9,7 @@ from contract import check_result
 
 from tokenflock.bench import all_benchmarks, find_benchmark, peers
 from tokenflock.bench.gpu_phase import checkpoints, published_panel, scan_panel, torch_panel
+from tokenflock.bench.meanfield import jax_stepper, numpy_stepper, start
 from tokenflock.bench.sums import chosen_rows, direct_rows, relative_error, sphere_tokens
 from tokenflock.errors import InputError
 
@@ -19,6 +20,7 @@ NAMES = [
     "causal",
     "memory",
     "solve",
+    "meanfield",
     "startup",
     "trace",
     "play",
@@ -26,6 +28,7 @@ NAMES = [
     "gpu-dense",
     "gpu-phase",
 ]
+STEPS = ("dt = 0.02 dx", "largest stable dt")
 FEW = {"repeats": 2, "budget": 0.5}
 SERIES = {"sizes": (1500, 3000), "pairs_n": 512, "rows": 20, **FEW}
 TINY = {
@@ -52,6 +55,13 @@ TINY = {
         "tolerances": (1e-3, 1e-5, 1e-7),
         "errors": (1e-5,),
         "diffrax": ("Tsit5",),
+        **FEW,
+    },
+    "meanfield": {
+        "modes": 24,
+        "points": 128,
+        "t1": 2.0,
+        "stretch": None,
         **FEW,
     },
     "startup": {"others": (), "run": False, **FEW},
@@ -164,6 +174,30 @@ def test_solve_compares_at_equal_error():
     assert row["unit"] == "s"
     assert row["error"] == 1e-5
     assert "diffrax Tsit5" in row["peers"]
+
+
+def test_meanfield_is_compared_with_a_grid_scheme_that_converges():
+    (row,) = tiny("meanfield")
+    # rtol 1e-8 against the viscosity of the grid, at most dx^2/(2 dt) k^2 t of a mode of 0.01 e^{0.7 t}.
+    assert row["error"] < 1e-6
+    published, largest = (row["peer_errors"][f"Lax-Friedrichs, {step}"] for step in STEPS)
+    assert row["error"] < largest < published < 0.05
+
+
+def test_the_grid_scheme_is_of_first_order_and_the_same_in_numpy_and_jax():
+    density = start(2 * np.pi * np.arange(200) / 200)
+    steps = [make(200, 9.0, 0.05)(density, 20) for make in (numpy_stepper, jax_stepper)]
+    np.testing.assert_allclose(*steps, atol=1e-13)
+    assert np.mean(steps[0]) == pytest.approx(1, abs=1e-14)
+
+    def at(points):
+        return numpy_stepper(points, 9.0, 1.0 / points)(
+            start(2 * np.pi * np.arange(points) / points), points
+        )
+
+    coarse, middle, fine = at(200), at(400)[::2], at(800)[::4]
+    ratio = np.abs(coarse - middle).max() / np.abs(middle - fine).max()
+    assert ratio == pytest.approx(2, abs=0.4)
 
 
 def test_startup_starts_fresh_processes():

@@ -16,6 +16,7 @@ MODULES = (
     "causal",
     "memory",
     "solve",
+    "meanfield",
     "startup",
     "trace",
     "play",

@@ -18,6 +18,8 @@ and not in A, so A may fall, and the identity then checks the other terms alone.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -128,17 +130,24 @@ def one_per_head(term: Attention, d: int) -> list[Attention]:
         "save, or hold the weights fixed",
     )
     weights = term.weights.at(0.0)
-    if not weights.matrices():
-        return [Attention(None, term.beta, term.kind)]
-    return [Attention(Weights(B=B), term.beta, term.kind) for B in _bilinear(weights, d)]
+    with known_numbers():
+        if not weights.matrices():
+            return [Attention(None, term.beta, term.kind)]
+        return [Attention(Weights(B=B), term.beta, term.kind) for B in _bilinear(weights, d)]
 
 
 def _rising_attention(term: Attention, d: int) -> Attention:
     """sum_h s c_h B_h int f(beta <x, B_h y>) y dmu."""
     weights, exponential = term.weights.at(0.0), is_exponential(term.kind)
     kind = Unnormalised("perspective") if exponential else term.kind
-    pull = clock_factor(term) * tied_ratios(weights, d)
-    if not weights.matrices():
-        return Attention(Weights(V=pull[0]), term.beta, kind)
-    B = _bilinear(weights, d)
-    return Attention(Weights(B=B, V=pull[:, None, None] * B), term.beta, kind)
+    with known_numbers():
+        pull = clock_factor(term) * tied_ratios(weights, d)
+        if not weights.matrices():
+            return Attention(Weights(V=pull[0]), term.beta, kind)
+        B = _bilinear(weights, d)
+        return Attention(Weights(B=B, V=pull[:, None, None] * B), term.beta, kind)
+
+
+def known_numbers() -> AbstractContextManager[None]:
+    """Compute with known numbers at once, also inside compiled code: terms check what they are given."""
+    return jax.ensure_compile_time_eval()

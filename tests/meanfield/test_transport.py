@@ -1,0 +1,91 @@
+"""W2 on the circle: against linear programs, closed forms and itself."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock.density import Density
+from tokenflock.errors import InputError
+from tokenflock.meanfield.circle import Fourier
+from tokenflock.meanfield.laws import cosine, uniform
+from tokenflock.meanfield.quantiles import Quantiles
+from tokenflock.meanfield.transport import w2_on_circle
+from tokenflock.observables.base import Snapshot
+
+RNG = np.random.default_rng(8)
+LEFT, RIGHT = cosine(0.5, 1, 0.2), cosine(0.4, 2, 1.0)
+
+
+def by_linear_program(mu, nu):
+    snapshot = Snapshot(jnp.zeros(()), mu, flock.SA(1.0), flock.Dense())
+    return float(flock.w2(nu)(snapshot))
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 7), (20, 31), (16, 16), (40, 3)])
+def test_atoms_agree_with_the_linear_program(n, m):
+    for spread in (0.3, 9.0):
+        weights = (None, None) if n == m else (RNG.uniform(0.1, 1, n), RNG.uniform(0.1, 1, m))
+        mu = flock.from_angles(spread * RNG.uniform(-1, 1, n), weights[0])
+        nu = flock.from_angles(RNG.normal(3, 1, m), weights[1])
+        found = w2_on_circle(mu, nu)
+        # HiGHS is feasible to 1e-7 of the masses, mostly to rounding; W2 is of order one.
+        assert found == pytest.approx(by_linear_program(mu, nu), abs=1e-8)
+        assert found == pytest.approx(w2_on_circle(nu, mu), abs=1e-14)
+
+
+def test_a_turn_and_the_cut_do_not_matter():
+    theta = RNG.uniform(-np.pi, np.pi, 50)
+    other = RNG.normal(np.pi, 0.3, 50)
+    apart = w2_on_circle(flock.from_angles(theta), flock.from_angles(other))
+    for turn in (0.4, np.pi, 3.0):
+        moved = w2_on_circle(flock.from_angles(theta + turn), flock.from_angles(other + turn))
+        assert moved == pytest.approx(apart, abs=1e-13)
+    # Short across the cut: both tokens move on by 0.02.
+    here, there = np.array([np.pi - 0.02, np.pi - 0.01]), np.array([-np.pi, -np.pi + 0.01])
+    short = w2_on_circle(flock.from_angles(here), flock.from_angles(there))
+    assert short == pytest.approx(0.02, abs=1e-14)
+
+
+def test_closed_forms_of_densities():
+    even = Density.from_law(Fourier(16), uniform())
+    pole = flock.from_angles(np.zeros(2))
+    # int theta^2 dtheta/(2 pi) = pi^2/3; with 1 + 0.5 cos it gains 0.5 int theta^2 cos/(2 pi) = -1.
+    assert w2_on_circle(even, pole) == pytest.approx(np.pi / np.sqrt(3), abs=1e-13)
+    half = Density.from_law(Fourier(16), cosine(0.5, 1))
+    assert w2_on_circle(half, pole) == pytest.approx(np.sqrt(np.pi**2 / 3 - 1), abs=1e-13)
+    # n equally spaced atoms take their arcs of 2 pi/n: each quantile moves by a uniform |.| <= pi/n.
+    gon = flock.from_angles(2 * np.pi * np.arange(7) / 7 + 0.3)
+    assert w2_on_circle(even, gon) == pytest.approx(np.pi / 7 / np.sqrt(3), abs=1e-12)
+    # To first order in its amplitude, a wave eps cos k theta is eps/(sqrt 2 k) from uniform.
+    for k in (1, 3):
+        wave = Density.from_law(Fourier(16), cosine(1e-4, k, 0.5))
+        assert w2_on_circle(even, wave) == pytest.approx(1e-4 / np.sqrt(2) / k, rel=1e-6)
+
+
+def test_all_pairs_of_kinds_agree_in_the_limit():
+    exact = w2_on_circle(Density.from_law(Fourier(24), LEFT), Density.from_law(Fourier(24), RIGHT))
+    back = w2_on_circle(Density.from_law(Fourier(24), RIGHT), Density.from_law(Fourier(24), LEFT))
+    assert back == pytest.approx(exact, abs=1e-13)
+    errors = {}
+    for n in (100, 1000):
+        atoms = Density.from_law(Quantiles(n), RIGHT)
+        mixed = w2_on_circle(Density.from_law(Fourier(24), LEFT), atoms)
+        # Atoms in the middle of their masses: W2^2 gains the variance within, of second order.
+        errors[n] = abs(mixed - exact)
+        assert abs(w2_on_circle(Density.from_law(Quantiles(n), LEFT), atoms) - exact) < 20 / n**2
+    assert 80 < errors[100] / errors[1000] < 120
+    assert w2_on_circle(atoms, atoms) == 0
+    assert w2_on_circle(atoms, atoms.as_measure()) < 1e-12
+
+
+def test_sentences():
+    mu = flock.uniform(flock.Sphere(3), 5, seed=0)
+    with pytest.raises(InputError, match="compares measures on the circle"):
+        w2_on_circle(mu, mu)
+    batch = flock.uniform(flock.Sphere(2), 5, seed=0, samples=3)
+    with pytest.raises(InputError, match="compares two measures, got samples of shape"):
+        w2_on_circle(batch, batch)
+    negative = Density(Fourier(1), [1.0, 1.0, 0.0])
+    with pytest.raises(InputError, match="the density is negative on a mass of"):
+        w2_on_circle(negative, negative)
