@@ -3,5 +3,6 @@
 from .paper import PAPER as PAPER
 
 from . import rates as rates  # isort: skip
+from . import equation as equation  # isort: skip
 from . import limits as limits  # isort: skip
 from . import clusters as clusters  # isort: skip
