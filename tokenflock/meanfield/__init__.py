@@ -7,6 +7,8 @@ How a measure is held, and moved:
     zonal        Zonal(d, degree): axially symmetric densities on S^{d-1}
     sphere       Harmonics(degree): densities on S^2
     moments      Moments(d): Gaussian measures on R^d
+    affine, coupling    the fields of attention at a Gaussian; Sinkhorn's coupling of it with itself
+    shape        mean, covariance, ranks and angles, of tokens and Gaussians alike
     laws         named densities to start from
     galerkin     the weak form that Fourier, Zonal and Harmonics share
     api, solving, assemble, reading    solve for a Density, and what is read off it
