@@ -30,7 +30,7 @@ CASES = (("SA", "iid"), ("USA", "iid"), ("noisy USA", "iid"), ("SA", "quantiles"
     "1 + cos(theta)/2, falls like n^{-1/2} for independent tokens, with SA, USA and noisy USA alike, and "
     "like 1/n for tokens at equal masses: Dobrushin's estimate carries the error of the start along",
     quick={
-        "ns": (32, 128, 512),
+        "ns": (48, 192, 768),
         "draws": 6,
         "beta": 1.0,
         "end": 0.5,
@@ -96,6 +96,9 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.plot(data.n, line * data.n ** float(one.rate), color=colour, lw=0.9)
         axes.plot(float(data.many), float(one.many_distance), marker, color=colour, mfc="none")
     axes.set(xscale="log", yscale="log", xlabel="$n$ tokens", ylabel=r"$W_2(\mu_n(t), \mu(t))$")
+    ticks = [*data.n.values, *([float(data.many)] if data.many else [])]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
     axes.grid(color=FAINT, lw=0.4)
     axes.legend(fontsize=7, labelcolor=INK)
     return figure
