@@ -147,6 +147,7 @@ def test_growth_rates_of_all_modes(label):
             assert value is None or rate == pytest.approx(value, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_growth_of_all_modes_in_time_for_a_batch_of_beta():
     betas = np.array([1.0, 5.0, 7.0])
     rates = np.array([[theory.growth_rate(k, 2, b, "USA") for k in range(1, 7)] for b in betas])

@@ -70,6 +70,7 @@ def test_second_order_in_the_number_of_quantiles(model):
     assert 3.8 <= away[0] / away[1] <= 4.1
 
 
+@pytest.mark.slow
 def test_a_spread_measure_collapses_at_the_rate_of_its_antipode():
     """K6.1: W2 to one point falls like e^{-e^{-beta} t/2} at beta = 0.1, from 1 + 0.5 cos, at t = 6."""
     t1, every = 7.0, 0.5
@@ -119,6 +120,7 @@ def test_noise_is_the_heat_equation_to_second_order():
     assert float(scheme.entropy(theta)) == pytest.approx(entropy, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_stiff_noise_follows_the_series():
     """Noisy USA by an implicit solver on quantiles against the Fourier series."""
     model, t1 = flock.NoisyUSA(1.0, 0.4), 1.0
