@@ -27,8 +27,9 @@ ALBUM = Album("2606.05140")
     shows="below beta_* the ordered branch leaves the uniform state at T_1 towards the cold and nothing "
     "depends on the past; above it the branch leaves towards the warm, unstable (dashed) until it folds, "
     "and the equation swept down (triangles down) and up (triangles up) shows a loop between T_1 and the "
-    "fold. Tokens (dots) drawn from the law of the branch stay on it within 3/sqrt(n) (bars). Below: the "
-    "free energy of ordered states crosses that of the uniform state at the dotted line, before T_1",
+    "fold. Tokens (dots, bars 3/sqrt(n)) drawn from the law of the branch stay on it, less tightly next to a "
+    "continuous threshold, where fluctuations are large. Below: the free energy of ordered "
+    "states crosses that of the uniform state at the dotted line, before T_1",
     quick={
         "dimensions": (2, 3),
         "ratios": (0.75, 1.6),
@@ -38,7 +39,7 @@ ALBUM = Album("2606.05140")
         "steps": 8,
         "rest": 300.0,
         "warmth": (0.89, 0.93),
-        "n": 512,
+        "n": 256,
         "token_steps": 300,
         "points": 60,
     },
