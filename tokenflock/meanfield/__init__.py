@@ -11,6 +11,8 @@ How a measure is held, and moved:
     shape        mean, covariance, ranks and angles, of tokens and Gaussians alike
     laws         named densities to start from
     galerkin     the weak form that Fourier, Zonal and Harmonics share
+    ascent       the energy that a flow increases, term by term, for its dissipation identity
+    cdf          distribution functions on the circle and their inverses
     api, solving, assemble, reading    solve for a Density, and what is read off it
 
 What is asked about it:
