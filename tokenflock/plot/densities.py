@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..space import Euclidean
 from ..trajectory import Trajectory
+from .gaussian import draw_gaussian
 from .series import fill_series, scalar_names
 from .style import INK, PALETTE, styled
 from .views import one_sample
@@ -23,6 +25,8 @@ def draw_density(
     if kind not in KINDS:
         raise InputError(f"a density run is drawn as one of {', '.join(KINDS)}, got {kind!r}")
     with styled() as plt:
+        if _is_gaussian(run):
+            return draw_gaussian(plt, run, kind, sample)
         return {"overview": _overview, "density": _density, "series": _series}[kind](
             plt, run, sample, **options
         )
@@ -62,6 +66,10 @@ def _density(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = No
         _fill_lines(axes, run, times, nodes, values, rows)
     figure.tight_layout()
     return figure
+
+
+def _is_gaussian(run: Trajectory) -> bool:
+    return isinstance(run.blank_density.space, Euclidean)
 
 
 def _is_map(run: Trajectory) -> bool:
@@ -112,12 +120,18 @@ def _fill_maps(
     values: np.ndarray,
     rows: list[int],
 ) -> None:
-    longitude = np.degrees(np.arctan2(nodes[0, :, 1], nodes[0, :, 0]))
+    longitude = np.degrees(np.mod(np.arctan2(nodes[0, :, 1], nodes[0, :, 0]), 2 * np.pi))
     latitude = np.degrees(np.arcsin(np.clip(nodes[0, :, 2], -1, 1)))
+    # Nodes lie on circles of latitude: in order, they are a table of rows and columns.
+    order = np.lexsort((longitude, np.round(latitude, 9)))
+    rings = len(np.unique(np.round(latitude, 9)))
+    across, up = longitude[order].reshape(rings, -1)[0], latitude[order].reshape(rings, -1)[:, 0]
     for axes, row in zip(panels, rows, strict=True):
-        picture = axes.tricontourf(longitude, latitude, values[row], 24, cmap="viridis")
+        table = values[row][order].reshape(rings, -1)
+        picture = axes.pcolormesh(across, up, table, cmap="viridis", shading="auto")
         figure.colorbar(picture, ax=axes, shrink=0.8)
-        axes.set(title=f"t = {times[row]:.4g}", xlabel="longitude", ylabel="latitude")
+        axes.set(title=f"t = {times[row]:.4g}", xlabel="longitude")
+    panels[0].set_ylabel("latitude")
 
 
 def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = None) -> Any:
