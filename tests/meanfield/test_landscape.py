@@ -1,4 +1,4 @@
-"""The energy of attention with a perceptron, its field and second variation (P1-1, P1-2, P1-6, P1-8, P1.e)."""
+"""The energy of attention with a perceptron, its field and second variation (P1-1, 2, 6, 8, P1.e)."""
 
 import jax
 import jax.numpy as jnp
@@ -155,6 +155,7 @@ def test_second_variation_on_the_circle_by_the_papers_formula():
     )
 
 
+@pytest.mark.slow
 def test_P1_2_the_energy_is_monotone_along_the_flows():
     """Form A, steps 0.1/(1 + b e^b), relative to |E| (eighth order: the method adds nothing visible)."""
     beta = 2.0

@@ -64,8 +64,8 @@ def test_lipschitz_constant_of_gelu():
 
 
 def test_P1_b8_constants():
-    assert theory.CLUSTER_MASS == pytest.approx(0.574192, abs=1e-6)
-    assert theory.SMALL_PERCEPTRON == pytest.approx(0.165468, abs=1e-6)
+    assert pytest.approx(0.574192, abs=1e-6) == theory.CLUSTER_MASS
+    assert pytest.approx(0.165468, abs=1e-6) == theory.SMALL_PERCEPTRON
     np.testing.assert_allclose(theory.mass_bound(60.0, 3.0), theory.CLUSTER_MASS, rtol=1e-12)
     size = theory.perceptron_size([1.0, -2.0], [[3.0, 4.0], [0.0, 1.0]])
     assert size == 27.0

@@ -25,8 +25,8 @@ SMALL_PERCEPTRON = INNER_CURVATURE / 2
 # The outer bound fails below: e^z (2 z + 1) = 2 beta e^{beta-3/2}, z = (sqrt(5 + 4 beta^2) - 3)/2.
 OUTER_BOUND_BETA = 0.42296
 
-# Two antipodal atoms are SOPD without a perceptron at every beta, and lie in one arc of length 1/(2 sqrt beta)
-# up to here: they refute that no SOPD state is one cluster "for any beta > 0" (2601.21366).
+# Two antipodal atoms are SOPD without a perceptron at every beta, and lie in one arc of length
+# 1/(2 sqrt beta) up to here: they refute that no SOPD state is one cluster "for any beta > 0" (2601.21366).
 ANTIPODES_BETA = 1 / (4 * np.pi**2)
 
 

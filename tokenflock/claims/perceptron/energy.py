@@ -117,10 +117,11 @@ def diracs_maximise(case: Case) -> list[Comparison]:
         return _phi("relu", "corrected", x @ a.T) @ omega
 
     points = unit(random.normal(size=(20_000, case.d)))
+    top = points[potential(points).argmax()]
     energies, tops = [], [potential(points).max()]
     for _ in range(case.draws):
         spread = 10 ** random.uniform(-3, 1)
-        x = unit(points[potential(points).argmax()] + spread * random.normal(size=(case.n, case.d)))
+        x = unit(top + spread * random.normal(size=(case.n, case.d)))
         masses = random.dirichlet(np.ones(case.n))
         pairs = masses @ np.exp(case.beta * x @ x.T) @ masses
         energies.append(case.sign * pairs / (2 * case.beta) + masses @ potential(x) / 2)

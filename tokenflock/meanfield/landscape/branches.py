@@ -7,6 +7,7 @@ branch the second variation is certified; where an eigenvalue crosses zero there
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Literal, cast
 
 import jax.numpy as jnp
@@ -26,8 +27,6 @@ from .structure import Landscape
 Parameter = Literal["beta", "scale"]
 # An eigenvalue that changes sign with no smaller size than this part of the scale has jumped: a kink.
 JUMP = 1e-4
-# The tangent's part along the parameter below which a crossing is a fold.
-TURNING = 1e-3
 
 
 def continue_branch(
@@ -157,9 +156,9 @@ def _arguments(point: CriticalPoint, atoms: np.ndarray) -> tuple[Any, ...]:
     return landscape, jnp.asarray(point.masses), jnp.asarray(modes), jnp.asarray(atoms.ravel())
 
 
-def _spectrum(point: CriticalPoint, parameter: str, at: Point) -> tuple[Landscape, Spectrum]:
+def _spectrum(point: CriticalPoint, parameter: str, at: Point) -> Spectrum:
     landscape = point.landscape.with_parameter(parameter, at.parameter)
-    return landscape, Spectrum.of(landscape, _atoms(point, at), point.masses)
+    return Spectrum.of(landscape, _atoms(point, at), point.masses)
 
 
 def _atoms(point: CriticalPoint, at: Point) -> np.ndarray:
@@ -170,13 +169,7 @@ def _atoms(point: CriticalPoint, at: Point) -> np.ndarray:
 def _as_dataset(point: CriticalPoint, parameter: Parameter, curve: Curve) -> xr.Dataset:
     rows = [_spectrum(point, parameter, at) for at in curve.points]
     atoms = np.stack([_atoms(point, at) for at in curve.points])
-    values = np.stack([spectrum.transverse for _, spectrum in rows])
-    energies = [
-        float(landscape.energy(jnp.asarray(x), jnp.asarray(point.masses)))
-        if landscape.has_energy
-        else float("nan")
-        for (landscape, _), x in zip(rows, atoms, strict=True)
-    ]
+    values = np.stack([spectrum.transverse for spectrum in rows])
     data = xr.Dataset(
         {
             "points": (("step", "atom", "coordinate"), atoms),
@@ -184,7 +177,7 @@ def _as_dataset(point: CriticalPoint, parameter: Parameter, curve: Curve) -> xr.
             "eigenvalues": (("step", "mode"), values),
             "kappa": (("step",), values.min(axis=1, initial=np.inf)),
             "negative": (("step",), np.sum(values < 0, axis=1)),
-            "energy": (("step",), energies),
+            "energy": (("step",), [spectrum.energy for spectrum in rows]),
             "residual": (("step",), [at.residual for at in curve.points]),
             **_events(point, parameter, curve, values),
         },
@@ -208,7 +201,8 @@ def _events(
         arc = Curve(curve.problem, curve.points[index : index + 2], curve.ended)
         middle = int(modes[len(modes) // 2])
         at = _located(arc, lambda at, m=middle: _mode(point, parameter, at, m))
-        found.append((_kind(point, parameter, at, middle), len(modes), at))
+        at = dataclasses.replace(at, tangent=_tangent_between(arc, at))
+        found.append((_kind(point, parameter, arc, at, middle), len(modes), at))
     shape = (0, *point.points.shape)
     atoms = np.stack([_atoms(point, at) for _, _, at in found]) if found else np.zeros(shape)
     tangents = [at.tangent for _, _, at in found] or np.zeros((0, point.points.size + 1))
@@ -274,11 +268,21 @@ def _bare(state: np.ndarray, parameter: float, tangent: np.ndarray) -> Point:
 
 
 def _mode(point: CriticalPoint, parameter: str, at: Point, mode: int) -> float:
-    return float(_spectrum(point, parameter, at)[1].transverse[mode])
+    return float(_spectrum(point, parameter, at).transverse[mode])
 
 
-def _kind(point: CriticalPoint, parameter: str, at: Point, mode: int) -> str:
-    spectrum = _spectrum(point, parameter, at)[1]
+def _tangent_between(arc: Curve, at: Point) -> np.ndarray:
+    """The arc's direction at a point between its ends; where branches cross, Newton's own is undetermined."""
+    start, end = arc.points
+    ends = [np.linalg.norm(arc.problem.joined(at) - arc.problem.joined(p)) for p in (start, end)]
+    part = ends[0] / (ends[0] + ends[1])
+    tangent = (1 - part) * start.tangent + part * end.tangent
+    return tangent / np.linalg.norm(tangent)
+
+
+def _kind(point: CriticalPoint, parameter: str, arc: Curve, at: Point, mode: int) -> str:
+    spectrum = _spectrum(point, parameter, at)
     if abs(spectrum.transverse[mode]) > JUMP * spectrum.scale:
         return "kink"
-    return "fold" if abs(at.tangent[-1]) < TURNING else "bifurcation"
+    turns = arc.points[0].tangent[-1] * arc.points[1].tangent[-1] < 0
+    return "fold" if turns else "bifurcation"

@@ -147,20 +147,24 @@ class Spectrum:
     splitting: np.ndarray
     symmetric: bool
     turning: np.ndarray
+    energy: float = float("nan")
 
     @staticmethod
     def of(landscape: Landscape, points: np.ndarray, masses: np.ndarray) -> Spectrum:
         """Of any atoms; the matrix has a meaning where the field vanishes."""
         count, width = len(masses), points.shape[1] - 1
         found = _matrices(landscape, *padded(points, masses))
-        frames, matrix, bends = (np.asarray(value) for value in found)
+        frames, matrix, bends, energy = (np.asarray(value) for value in found)
         matrix = matrix[:count, :, :count].reshape(count * width, count * width)
         root = np.repeat(np.sqrt(masses), width)
         frames = frames[:count]
         turns = _rotation_modes(landscape, points, frames) * root
         left = 1 / root if landscape.has_energy else root
         matrix = left[:, None] * matrix / root
-        return _spectrum(matrix, turns, frames, bends[:count], landscape.has_energy)
+        spectrum = _spectrum(matrix, turns, frames, bends[:count], landscape.has_energy)
+        return dataclasses.replace(
+            spectrum, energy=float(energy) if landscape.has_energy else np.nan
+        )
 
     @property
     def scale(self) -> float:
@@ -196,8 +200,8 @@ def _eigenvalues(matrix: np.ndarray, symmetric: bool) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _matrices(landscape: Landscape, x: Array, masses: Array) -> tuple[Array, Array, Array]:
-    """Frames, second variation (or derivative of the field), smallest curvature of dE/dmu at each atom."""
+def _matrices(landscape: Landscape, x: Array, masses: Array) -> tuple[Array, Array, Array, Array]:
+    """Frames, second variation (or derivative of the field), smallest curvature of dE/dmu, energy."""
     frames = tangent_frames(x)
     if landscape.has_energy:
         matrix = landscape.second_variation(x, masses, frames)
@@ -205,7 +209,7 @@ def _matrices(landscape: Landscape, x: Array, masses: Array) -> tuple[Array, Arr
         slope = force_and_slope(landscape, x, masses, frames)[1] * landscape.strength()
         matrix = slope.reshape(*frames.shape[::2], *frames.shape[::2])
     bends = jnp.linalg.eigvalsh(landscape.splitting_curvature(x, masses, frames))[:, 0]
-    return frames, matrix, bends
+    return frames, matrix, bends, landscape.energy(x, masses)
 
 
 def rotation_generators(landscape: Landscape, d: int) -> np.ndarray:

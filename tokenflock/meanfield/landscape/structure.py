@@ -152,8 +152,10 @@ class Landscape(eqx.Module):
         """Hess of dE/dmu at every atom, mu held: negative where its mass would split in descent."""
 
         def first_variation(point: Array) -> Array:
-            kernel = jnp.exp(self.beta * (self.keys(x) @ point - 1.0))
-            return self.strength() * masses @ kernel / self.beta + self.potential(point)
+            sum_of_pulls = masses @ jnp.exp(self.beta * (self.keys(x) @ point - 1.0))
+            # SA with external terms has no energy: its field is the gradient of (1/beta) log w + f.
+            pull = self.strength() * sum_of_pulls if self.has_energy else jnp.log(sum_of_pulls)
+            return pull / self.beta + self.potential(point)
 
         def one(point: Array, frame: Array) -> Array:
             slope, bend = jax.grad(first_variation)(point), jax.hessian(first_variation)(point)
