@@ -120,8 +120,9 @@ def _fill_maps(
     values: np.ndarray,
     rows: list[int],
 ) -> None:
-    longitude = np.degrees(np.mod(np.arctan2(nodes[0, :, 1], nodes[0, :, 0]), 2 * np.pi))
-    latitude = np.degrees(np.arcsin(np.clip(nodes[0, :, 2], -1, 1)))
+    # The pole of the nodes is the first axis, as for zonal densities.
+    longitude = np.degrees(np.mod(np.arctan2(nodes[0, :, 2], nodes[0, :, 1]), 2 * np.pi))
+    latitude = np.degrees(np.arcsin(np.clip(nodes[0, :, 0], -1, 1)))
     # Nodes lie on circles of latitude: in order, they are a table of rows and columns.
     order = np.lexsort((longitude, np.round(latitude, 9)))
     rings = len(np.unique(np.round(latitude, 9)))
@@ -130,7 +131,7 @@ def _fill_maps(
         table = values[row][order].reshape(rings, -1)
         picture = axes.pcolormesh(across, up, table, cmap="viridis", shading="auto")
         figure.colorbar(picture, ax=axes, shrink=0.8)
-        axes.set(title=f"t = {times[row]:.4g}", xlabel="longitude")
+        axes.set(title=f"t = {times[row]:.4g}", xlabel="longitude about $x_1$")
     panels[0].set_ylabel("latitude")
 
 
