@@ -16,9 +16,9 @@ from tokenflock.density import Density
 from tokenflock.meanfield.circle import Fourier
 from tokenflock.meanfield.quantiles import Quantiles
 from tokenflock.meanfield.solving import DiagonalSolve
+from tokenflock.plot.style import REST, styled
 
 mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 IMAGE = Path(__file__).parent / "images" / "meanfield-accuracy.png"
 MODES = (4, 8, 12, 16, 24, 32, 48)
@@ -76,21 +76,29 @@ def in_time() -> dict[str, list[float]]:
 
 def draw() -> None:
     """Both panels."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for name, (sizes, errors) in in_space().items():
-        left.loglog(sizes, np.maximum(errors, 1e-17), "o-", label=name)
-    left.set(xlabel="modes or quantiles", ylabel="error of the Fourier moments 1..4", title="Space")
-    for name, errors in in_time().items():
-        right.loglog(T1 / np.array(STEPS), np.maximum(errors, 1e-17), "o-", label=name)
-    steps = T1 / np.array(STEPS)
-    for order, level in ((4, 3e-3), (5, 1e-5)):
-        right.loglog(steps, level * (steps / steps[0]) ** order, ":", color="0.5")
-        right.annotate(f"order {order}", (steps[2], level * (steps[2] / steps[0]) ** order))
-    right.set(xlabel="dt", title="Time")
-    for axes in (left, right):
-        axes.legend(frameon=False)
-        axes.grid(alpha=0.3)
-    figure.savefig(IMAGE, dpi=110)
+    with styled() as plt:
+        figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.0), layout="constrained")
+        for name, (sizes, errors) in in_space().items():
+            left.loglog(sizes, np.maximum(errors, 1e-17), "o-", ms=4, lw=1.2, label=name)
+        left.set(xlabel="modes or quantiles", ylabel="error of the Fourier moments 1..4")
+        steps = T1 / np.array(STEPS)
+        for name, errors in in_time().items():
+            right.loglog(steps, np.maximum(errors, 1e-17), "o-", ms=4, lw=1.2, label=name)
+        for order, level in ((4, 1e-4), (5, 1e-9)):
+            guide = level * (steps / steps[0]) ** order
+            right.loglog(steps, guide, ":", color=REST, lw=1.0)
+            right.annotate(
+                f"order {order}",
+                (steps[-1], guide[-1]),
+                xytext=(6, 8),
+                textcoords="offset points",
+                fontsize=7,
+                color=REST,
+            )
+        right.set(xlabel="step dt")
+        for axes in (left, right):
+            axes.legend(fontsize=7)
+        figure.savefig(IMAGE, dpi=130)
 
 
 if __name__ == "__main__":
