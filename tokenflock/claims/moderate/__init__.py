@@ -5,3 +5,4 @@ from .paper import PAPER as PAPER
 from . import phases as phases  # isort: skip
 from . import pairing as pairing  # isort: skip
 from . import merging as merging  # isort: skip
+from . import equation as equation  # isort: skip
