@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from tokenflock import theory
-from tokenflock.gallery.mean_field import cluster_states, mode_growth, predicted_centres, seen_mode
+from tokenflock.gallery.mean_field import (
+    cluster_states,
+    limit_equation,
+    mode_growth,
+    predicted_centres,
+    seen_mode,
+)
 
 # Every figure here costs a few programs; make test-all draws them.
 pytestmark = pytest.mark.slow
@@ -68,7 +74,46 @@ def test_default_draws_show_the_fastest_mode_at_its_predicted_places():
         np.testing.assert_allclose(np.sort(peaks), centres, atol=0.25)
 
 
+@functools.cache
+def limits():
+    return limit_equation.compute()
+
+
+def test_series_and_quantiles_agree_until_the_cut_off():
+    """Two schemes of the same law: quantiles start off by 0.02 (k/n)^2, amplified a thousandfold."""
+    data = limits()
+    assert np.all(data.resolved.values < [0.5, 0.08])
+    assert float(data.apart.max()) < 1e3 * 0.02 * (5 / 300) ** 2
+    # Cells hold the whole mass, before the change of schemes and after it.
+    np.testing.assert_allclose(data.density.mean("angle"), 1.0, atol=5e-3)
+
+
+def test_the_limit_equation_makes_the_clusters_of_the_fastest_mode_where_predicted():
+    """The fastest mode wins; the mass lies within a tenth of the distance between two places."""
+    data = limits()
+    for beta, clusters in ((5.0, 3), (7.0, 4)):
+        one = data.sel(beta=beta)
+        assert int(one.fastest) == clusters
+        assert int(one.mode[int(one.moments[-1].values.argmax())]) == clusters
+        centres = one.centre.dropna("cluster").values
+        away = np.abs(np.angle(np.exp(1j * (one.angle.values[:, None] - centres)))).min(axis=-1)
+        near = float(one.density[-1].values[away < 0.1 * 2 * np.pi / clusters].mean())
+        share = near * np.mean(away < 0.1 * 2 * np.pi / clusters)
+        assert share > 0.95
+
+
+def test_the_winner_grows_at_its_rate_before_it_saturates():
+    """Up to 0.05 the wave meets others only at second order: 0.05 times a quotient of rates."""
+    for beta in (5.0, 7.0):
+        one = limits().sel(beta=beta)
+        line = one.moments.sel(mode=int(one.fastest)).values
+        last = int(np.argmax(line > 0.05))
+        growth = np.log(line[last] / line[0]) / float(one.time[last])
+        assert growth == pytest.approx(float(one.rate.sel(mode=int(one.fastest))), rel=0.05)
+
+
 def test_drawings():
+    assert "fastest mode 3" in limit_equation.draw(limits()).axes[0].get_title()
     panels = mode_growth.draw(growth()).axes
     assert [axes.get_title() for axes in panels] == ["USA", "SA", "fastest mode"]
     assert r"\lambda_k" in panels[0].get_ylabel()

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from ..density import Density
 from ..dynamics import Dynamics, State
 from ..integrate import Save, solve
+from ..meanfield.cdf import middle_masses
+from ..meanfield.circle import Fourier
+from ..meanfield.laws import ripples
+from ..meanfield.quantiles import Quantiles
 from ..measure import from_angles, uniform
 from ..models import SA, USA
 from ..observables import fourier_moments
@@ -16,6 +23,7 @@ from ..plot.style import FAINT, INK, PALETTE, REST
 from ..reduce import Dense, Tiled
 from ..space import Sphere
 from ..theory import dominant_mode, growth_rate, transition_beta
+from ..trajectory import Trajectory
 from .core import Album, Job
 
 ALBUM = Album("2410.23228")
@@ -206,7 +214,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             rf"$\beta={beta:g}$, $t={float(one.moment):g}$: fastest mode {int(one.fastest)}, "
             f"seen {seen_mode(one)}"
         )
-        _draw_moments(right, one)
+        _draw_moments(right, one, float(one.moment))
     grid[-1, 0].set_xlabel(r"$\theta/\pi$")
     grid[-1, 1].set_xlabel("$t$")
     legend = figure.legend(
@@ -227,7 +235,7 @@ def _draw_histogram(axes: Any, one: xr.Dataset) -> None:
     axes.set_xlim(float(one.angle[0]) / np.pi - edge, float(one.angle[-1]) / np.pi + edge)
 
 
-def _draw_moments(axes: Any, one: xr.Dataset) -> None:
+def _draw_moments(axes: Any, one: xr.Dataset, marked: float) -> None:
     for index, k in enumerate(one.mode.values):
         best = k == int(one.fastest)
         axes.plot(
@@ -240,5 +248,133 @@ def _draw_moments(axes: Any, one: xr.Dataset) -> None:
     fast = one.sel(mode=int(one.fastest))
     line = fast.moments[0] * np.exp(fast.rate * one.time)
     axes.plot(one.time.where(line < 1), line.where(line < 1), ":", color=INK, lw=1.1)
-    axes.axvline(float(one.moment), color=REST, lw=0.8, ls=":")
+    axes.axvline(marked, color=REST, lw=0.8, ls=":")
     axes.set(yscale="log", ylim=(2e-3, 1.3), ylabel=r"$|\hat\mu_k|$", xlim=(0, None))
+
+
+@ALBUM.figure(
+    "limit-equation",
+    title="The equation of infinitely many tokens makes the clusters of its fastest mode",
+    shows="the density over time and angle from 1 plus small random ripples, by Fourier series until the "
+    "spectrum reaches its cut-off (dashed line), then by quantiles: three clusters at beta = 5, four at "
+    "beta = 7, at the places predicted from the phase of the fastest mode at t = 0 (triangles). Right: its "
+    "moment grows like e^{lambda_k t} (dotted) until it saturates",
+    quick={
+        "betas": (5.0, 7.0),
+        "ends": (0.5, 0.08),
+        "ripples": 0.02,
+        "waves": 12,
+        "draws": (1, 0),
+        "series": 256,
+        "n": 300,
+        "times": 101,
+        "angles": 240,
+        "modes": 5,
+    },
+    paper={"series": 1024, "n": 2000, "times": 201},
+)
+def limit_equation(job: Job) -> xr.Dataset:
+    """The published start with the modes above `waves` of its white noise left out, which hardly grow.
+
+    `draws` are added to the seed: the defaults are draws in which the fastest mode wins. The ripples of
+    another seed may favour a neighbour, whose rate is close.
+    """
+    pieces = []
+    for index, beta in enumerate(job.betas):
+        pieces.append(_one_limit(job, index, beta))
+        job.report((index + 1) / len(job.betas))
+    joined: Any = xr.concat(pieces, xr.IndexVariable("beta", list(job.betas)))
+    return joined
+
+
+def _one_limit(job: Job, index: int, beta: float) -> xr.Dataset:
+    """Both runs from one law; the series as long as it is resolved, and how far quantiles are from it."""
+    law, end = ripples(job.ripples, job.waves, job.seed + job.draws[index]), job.ends[index]
+    times = np.linspace(0.0, end, job.times)
+    edges = np.linspace(-np.pi, np.pi, job.angles + 1)
+    starts = [Density.from_law(on, law) for on in (Fourier(job.series), Quantiles(job.n))]
+    save = Save(at=times, states=True, observe=[fourier_moments(job.modes)])
+    runs = [
+        solve(USA(beta), start, end, rtol=1e-7, atol=1e-10, save=save, throw=False)
+        for start in starts
+    ]
+    resolved = runs[0].reached
+    known = int(np.searchsorted(times, resolved))
+    moments = [np.asarray(run.array("fourier_moments")) for run in runs]
+    rows = _of_series(runs[0], edges), _of_quantiles(runs[1], edges)
+    best, modes = int(dominant_mode(2, beta)), np.arange(1, job.modes + 1)
+    centres = predicted_centres(np.asarray(starts[1].as_measure().points), best)
+    return xr.Dataset(
+        {
+            "density": (("save", "angle"), np.concatenate([rows[0][:known], rows[1][known:]])),
+            "moments": (("save", "mode"), np.concatenate([moments[0][:known], moments[1][known:]])),
+            "apart": float(np.max(np.abs(moments[0][:known] - moments[1][:known]))),
+            "time": (("save",), times),
+            "resolved": resolved,
+            "rate": (("mode",), growth_rate(modes, 2, beta)),
+            "centre": (("cluster",), _padded(centres)),
+            "fastest": best,
+        },
+        coords={"mode": modes, "angle": (edges[1:] + edges[:-1]) / 2},
+    )
+
+
+def _of_series(run: Trajectory, edges: np.ndarray) -> np.ndarray:
+    """The density in the middle of every cell at every saved time."""
+    scheme = run.blank_density.on.scheme()
+    states = jnp.asarray(run.states)
+    nodes = np.asarray(scheme.nodes(states[0]))
+    angles, middle = np.arctan2(nodes[:, 1], nodes[:, 0]), (edges[1:] + edges[:-1]) / 2
+    values = np.asarray(jax.vmap(scheme.values)(states))
+    return np.stack([np.interp(middle, angles, row, period=2 * np.pi) for row in values])
+
+
+def _of_quantiles(run: Trajectory, edges: np.ndarray) -> np.ndarray:
+    """The mean density of every cell: mass is linear between quantiles, also where these are atoms."""
+    states = np.asarray(run.states)
+    # The cut moves with the flow, by less than a turn: two more turns on each side cover the circle.
+    turns = np.arange(-2, 3)[:, None]
+    masses = (turns + middle_masses(states.shape[-1])).ravel()
+    totals = [np.interp(edges, (2 * np.pi * turns + row).ravel(), masses) for row in states]
+    return np.diff(np.stack(totals), axis=-1) * (edges.size - 1)
+
+
+@limit_equation.drawing
+def _(plt: Any, data: xr.Dataset) -> Any:
+    rows = data.sizes["beta"]
+    figure, grid = plt.subplots(
+        rows, 2, figsize=(7.0, 2.3 * rows + 0.3), squeeze=False, layout="constrained"
+    )
+    for (left, right), beta in zip(grid, data.beta.values, strict=True):
+        one = data.sel(beta=beta)
+        picture = _draw_history(left, one)
+        left.set_title(rf"$\beta={beta:g}$: fastest mode {int(one.fastest)}")
+        figure.colorbar(picture, ax=left, label="density", extend="both")
+        _draw_moments(right, one, float(one.resolved))
+        right.set_ylim(1e-4, 1.3)
+    grid[-1, 0].set_xlabel("$t$")
+    grid[-1, 1].set_xlabel("$t$")
+    figure.legend(*grid[0, 1].get_legend_handles_labels(), title="$k$", loc="outside right center")
+    return figure
+
+
+def _draw_history(axes: Any, one: xr.Dataset) -> Any:
+    """The density over time, on a logarithmic scale of a hundredth to a hundred times the uniform one."""
+    from matplotlib.colors import LogNorm
+
+    shown = np.clip(one.density.values, 1e-2, 1e2)
+    picture = axes.pcolormesh(
+        one.time, one.angle / np.pi, shown.T, cmap="magma", norm=LogNorm(1e-2, 1e2), shading="auto"
+    )
+    axes.axvline(float(one.resolved), color="white", lw=0.9, ls="--")
+    centres = one.centre.dropna("cluster").values
+    axes.plot(
+        np.full(centres.size, float(one.time[-1])),
+        centres / np.pi,
+        "<",
+        color=PALETTE[1],
+        ms=6,
+        clip_on=False,
+    )
+    axes.set(ylabel=r"$\theta/\pi$", ylim=(-1, 1))
+    return picture

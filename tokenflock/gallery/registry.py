@@ -16,6 +16,7 @@ MODULES = (
     "causal",
     "mean_field",
     "moderate",
+    "quantitative",
     "normalisation",
     "survey",
     "hardmax",
