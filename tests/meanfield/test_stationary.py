@@ -11,6 +11,7 @@ from tokenflock.density import Density
 from tokenflock.errors import InputError, SolveError
 from tokenflock.meanfield.circle import Fourier
 from tokenflock.meanfield.laws import cosine, uniform
+from tokenflock.meanfield.sphere import Harmonics
 from tokenflock.meanfield.stationary import stability, stationary_state
 from tokenflock.meanfield.stationary.equation import stationary_equation
 from tokenflock.meanfield.stationary.states import _iterated
@@ -86,9 +87,13 @@ def test_zonal_state_in_three_dimensions_by_a_direct_sum():
     ("name", "model"), [("USA", flock.NoisyUSA(3.0, 0.7)), ("SA", noisy_sa(3.0, 0.7))]
 )
 def test_spectrum_at_uniform_is_the_linear_theory(name, model):
-    for on, copies in ((ON, 2), (Zonal(5, 24), 1)):
+    grid = np.arange(1, 25)
+    for on, degrees in (
+        (ON, np.repeat(grid, 2)),
+        (Zonal(5, 24), grid),
+        (Harmonics(6), np.repeat(grid[:6], 2 * grid[:6] + 1)),
+    ):
         rates = stability(model, Density.from_law(on, uniform())).rates
-        degrees = np.repeat(np.arange(1, 25), copies)
         exact = np.sort(theory.noisy_growth_rate(degrees, on.space.d, 3.0, 0.7, name))[::-1]
         np.testing.assert_allclose(rates, exact, rtol=1e-11, atol=1e-11)
 
@@ -119,6 +124,39 @@ def test_saddles_are_found_and_counted():
     assert abs(float(two.state[2])) > 0.1
     assert stability(model, two).unstable == 2
     assert not stability(model, two).stable
+
+
+AXIS = np.array([0.36, 0.48, 0.8])
+
+
+@pytest.mark.parametrize("aside", [0.0, 0.3], ids=["about an axis", "without one"])
+def test_on_the_whole_sphere_states_and_spectra_are_those_about_an_axis(aside):
+    """Any start on S^2 leads to a turned zonal state; of three turns two move it, and are left out."""
+    model = flock.NoisyUSA(1.0, 0.348)
+    zonal = stationary_state(model, Density.from_law(Zonal(3, 14), lambda x: jnp.exp(2 * x[:, 0])))
+    start = Density.from_law(
+        Harmonics(14), lambda x: jnp.exp(2 * x @ AXIS + aside * (x[:, 1] ** 2 - x[:, 0] * x[:, 2]))
+    )
+    found = stationary_state(model, start)
+    order = [float(state.on.scheme().order_parameter(state.state)) for state in (found, zonal)]
+    # the residual 1e-12 over the slowest rate of the equation, about 0.1
+    assert order[0] == pytest.approx(order[1], abs=1e-10)
+    rates, axial = stability(model, found).rates, stability(model, zonal).rates
+    assert rates.size == 15**2 - 1 - 2
+    # nothing rests but the turns: the slowest rate is the zonal one, and every zonal rate is there
+    assert np.max(rates.real) == pytest.approx(axial[0].real, rel=1e-8)
+    apart = np.min(np.abs(rates[:, None] - axial[:8]), axis=0)
+    np.testing.assert_allclose(apart / np.abs(axial[:8]), 0.0, atol=1e-6)
+    if aside == 0:
+        mean = np.asarray(
+            found.on.scheme().basis.mean(found.values * found.on.scheme().basis.weights)
+        )
+        np.testing.assert_allclose(mean / order[0], AXIS, atol=1e-9)  # nothing turns
+
+
+def test_stability_is_that_of_stationary_states():
+    with pytest.raises(InputError, match=r"stationary_state\(model, density\)"):
+        stability(flock.NoisyUSA(2.0, 0.7), TILTED)
 
 
 def test_damped_iteration_reaches_the_state_of_newton():

@@ -9,6 +9,7 @@ from tokenflock import theory
 from tokenflock.errors import InputError
 from tokenflock.meanfield.circle import Fourier
 from tokenflock.meanfield.continuation import Curve, follow
+from tokenflock.meanfield.sphere import Harmonics
 from tokenflock.meanfield.stationary import (
     Branch,
     bifurcation_temperatures,
@@ -196,3 +197,18 @@ def test_refusals_say_what_to_do():
         branch(flock.USA(1.0), CIRCLE, (1.0, 2.0))
     with pytest.raises(InputError, match="holds degrees 1 to 40"):
         branch(flock.USA(1.0), CIRCLE, (0.1, 2.0), degree=41)
+    model, everywhere = flock.USA(2.0), Harmonics(12)
+    for ask in (
+        lambda: bifurcation_temperatures(model, everywhere),
+        lambda: branch(model, everywhere, (0.1, 1.0)),
+        lambda: branches(model, everywhere, (0.1, 1.0)),
+    ):
+        with pytest.raises(InputError, match=r"use Zonal\(3, degree\)"):
+            ask()
+
+
+def test_sa_has_no_free_energy():
+    found, _ = ordered(1.5, Zonal(3, 16), name="SA", step=0.02, largest=0.03, points=2)
+    for ask in (lambda: found.advantages, found.first_order_points):
+        with pytest.raises(InputError, match="no free energy"):
+            ask()

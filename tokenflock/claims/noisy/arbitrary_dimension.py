@@ -61,10 +61,9 @@ def linear_threshold(case: Case) -> list[Comparison]:
     where="abstract",
     says="For beta <= beta_*, the root of I_{d/2+1}/I_{d/2} = 1/d, no ordered state lies above the linear "
     "threshold: order sets in continuously.",
-    given={"d": 3, "ratio": 0.9, "size": 32, "model": "USA"},
+    given={"d": 3, "ratio": 0.9, "size": 32},
     at_paper_scale={"d": 8, "size": 48},
-    options=EITHER,
-    needs={**USA_ONLY, "beta <= beta_*": lambda c: c.ratio <= 1},
+    needs={"beta <= beta_*": lambda c: c.ratio <= 1},
     control=broken("at 1.3 beta_* the branch goes to warmer temperatures first", ratio=1.3),
     note=f"{ABSTRACT} beta = ratio beta_*. Checked on the branch of axially symmetric states from the "
     "threshold; that no other state has more free energy is what the paper proves.",
@@ -87,10 +86,9 @@ def continuous(case: Case) -> list[Comparison]:
     where="abstract",
     says="For beta > beta_* an ordered state has more free energy than the uniform one already at a "
     "coupling K_c < K_#: order sets in by a jump.",
-    given={"d": 3, "ratio": 1.5, "size": 32, "model": "USA"},
+    given={"d": 3, "ratio": 1.5, "size": 32},
     at_paper_scale={"d": 2, "ratio": 1.6, "size": 64},
-    options=EITHER,
-    needs={**USA_ONLY, "beta > beta_*": lambda c: c.ratio > 1},
+    needs={"beta > beta_*": lambda c: c.ratio > 1},
     control=broken("at 0.9 beta_* no ordered state is preferred before K_#", ratio=0.9),
     note=f"{ABSTRACT} beta = ratio beta_*. K_c is where the free energies cross on the branch of axially "
     "symmetric states.",

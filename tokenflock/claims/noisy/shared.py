@@ -9,6 +9,7 @@ from ...density import Density
 from ...meanfield.galerkin import Galerkin
 from ...meanfield.stationary import Branch, branch
 from ...meanfield.zonal import Zonal
+from ...models import USA
 from ..core import Case
 from ..measure import MODELS
 
@@ -48,9 +49,9 @@ def curvature(case: Case, d: int, beta: float, degree: int = 1) -> float:
 
 
 def whole_branch(case: Case, d: int, beta: float) -> tuple[Branch, float]:
-    """The first branch from a little below its threshold up, and the threshold."""
-    start = threshold(case, d, beta)
-    found = branch(MODELS[case.model](beta), Zonal(d, case.size), (0.97 * start, 3 * start))
+    """The first branch of USA from a little below its threshold up, and the threshold."""
+    start = float(theory.critical_temperature(1, d, beta))
+    found = branch(USA(beta), Zonal(d, case.size), (0.97 * start, 3 * start))
     return found, start
 
 

@@ -22,7 +22,12 @@ from jaxtyping import Array, Float
 from ...density import Density, Discretisation
 from ...dynamics import Dynamics
 from ...errors import require
+from ...kinds import Unnormalised
+from ...terms import Attention
+from ..circle import Fourier
 from ..continuation import Curve, Point, follow
+from ..galerkin import terms_of
+from ..zonal import Zonal
 from .equation import Stationary, at_temperature, stationary_equation
 from .stability import Stability, spectrum
 
@@ -59,8 +64,9 @@ class Branch:
     def advantages(self) -> np.ndarray:
         """Free energy E - T int rho log rho minus that of the uniform state: positive where preferred.
 
-        USA only: SA has no free energy, and the numbers say nothing about its states.
+        USA only: SA has none.
         """
+        self._check_free_energy()
         return np.array([self._advantage(point) for point in self.curve.points])
 
     @functools.cached_property
@@ -87,6 +93,7 @@ class Branch:
 
     def first_order_points(self) -> list[float]:
         """Temperatures at which the branch and the uniform state have the same free energy (USA)."""
+        self._check_free_energy()
         return [float(np.exp(p.parameter)) for p in self.curve.crossings(self._advantage)]
 
     def at(self, temperature: float) -> list[Density]:
@@ -96,6 +103,17 @@ class Branch:
             Density(self.on, _whole(self.equation, jnp.asarray(point.state)))
             for point in self.curve.at(float(np.log(temperature)))
         ]
+
+    def _check_free_energy(self) -> None:
+        terms = terms_of(self.equation.model)
+        require(
+            all(
+                isinstance(term, Attention) and isinstance(term.kind, Unnormalised)
+                for term in terms
+            ),
+            f"{self.equation.model.label} has no free energy whose gradient flow it is, only USA has; "
+            "compare states by `growths` or `unstable` instead",
+        )
 
     def _advantage(self, point: Point) -> float:
         return float(_advantage(self._at(np.exp(point.parameter)), jnp.asarray(point.state)))
@@ -111,7 +129,7 @@ def bifurcation_temperatures(model: Dynamics, on: Discretisation) -> np.ndarray:
     Eigenvalues of the linearised potential delta rho -> delta Phi at the uniform state, measured by
     differentiating the discretised equation; theory.critical_temperature has the closed form.
     """
-    equation = stationary_equation(model, on)
+    equation = _axial_equation(model, on)
     slope = np.asarray(_potential_slope(equation))
     off = np.max(np.abs(slope - np.diag(np.diag(slope))))
     require(
@@ -139,7 +157,7 @@ def branch(
     It ends at the ends of `temperatures`, or where the states are too sharp for `on`.
     """
     low, high = temperatures
-    equation = stationary_equation(model, on)
+    equation = _axial_equation(model, on)
     thresholds = bifurcation_temperatures(model, on)
     require(
         1 <= degree <= len(thresholds),
@@ -194,6 +212,16 @@ def axial_residual(
     """The stationary equation for states symmetric about the first axis: one number per degree."""
     left = equation.residual(_whole(equation, x), jnp.exp(log_temperature))
     return left[1 : x.size + 1]
+
+
+def _axial_equation(model: Dynamics, on: Discretisation) -> Stationary:
+    """The equation, or InputError where coefficients are not ordered as `_whole` has them."""
+    require(
+        isinstance(on, Fourier | Zonal),
+        f"branches hold states with an axis, one number per degree, got {on}; use "
+        f"Zonal({on.space.d}, degree)",
+    )
+    return stationary_equation(model, on)
 
 
 def _whole(equation: Stationary, x: Array) -> Float[Array, " mode"]:

@@ -27,9 +27,9 @@ from ...noise import Brownian
 from ...runtime import Scalar
 from ...terms import Attention
 from ...weights import Weights
-from ..circle import FourierBasis
 from ..galerkin import Basis, Galerkin, terms_of
 from ..kernel import KernelSeries, is_plain
+from ..zonal import ZonalBasis
 
 
 class Stationary(eqx.Module):
@@ -78,7 +78,7 @@ def stationary_equation(model: Dynamics, on: Discretisation) -> Stationary:
     scheme = on.scheme()
     if not isinstance(scheme, Galerkin):
         raise InputError(
-            f"stationary states need a density in harmonics, got {on}; use Fourier or Zonal"
+            f"stationary states need a density in harmonics, got {on}; use Fourier, Zonal or Harmonics"
         )
     for term in terms_of(model):
         require(
@@ -104,10 +104,19 @@ def at_temperature(model: Dynamics, temperature: Scalar) -> Dynamics:
     return Dynamics(model.space, model.terms, noise, model.normalisation, model.frame, model.label)
 
 
-def rotation(basis: Basis, state: Float[Array, " mode"]) -> Float[Array, " mode"]:
-    """d rho/d theta on the circle; zero where the discretisation cannot turn a state."""
-    if not isinstance(basis, FourierBasis):
-        return jnp.zeros_like(state)
-    count = basis.degree
-    k = jnp.arange(1, count + 1)
-    return jnp.concatenate([jnp.zeros(1), k * state[count + 1 :], -k * state[1 : count + 1]])
+def rotations(basis: Basis, state: Float[Array, " mode"]) -> Float[Array, "plane mode"]:
+    """d rho/d angle for a turn in every coordinate plane; no row where a density cannot be turned.
+
+    A turn moves x by its generator G x, so that rho changes by -<G x, grad rho>, of the same degrees.
+    """
+    d = basis.space.d
+    if isinstance(
+        basis, ZonalBasis
+    ):  # turned, it would no longer be symmetric about the first axis
+        return jnp.zeros((0, state.size))
+    slope = jnp.einsum("nr,nrd->nd", basis.gradient(state), basis.frame)
+    x = basis.nodes
+    planes = [(i, j) for i in range(d) for j in range(i)]
+    return jnp.stack(
+        [basis.analyse(x[:, j] * slope[:, i] - x[:, i] * slope[:, j]) for i, j in planes]
+    )

@@ -13,7 +13,7 @@ from ...density import Density
 from ...dynamics import Dynamics
 from ...errors import SolveError
 from ...runtime import Scalar
-from .equation import Stationary, rotation, stationary_equation, temperature_of
+from .equation import Stationary, rotations, stationary_equation, temperature_of
 
 NEWTON_STEPS = 50
 DAMPING = 0.5
@@ -51,20 +51,21 @@ def _newton(
 ) -> tuple[Float[Array, " mode"], Float[Array, ""]]:
     """Newton on all coefficients but the mass; the state and the largest residual left.
 
-    Every turn of a state is a state. The term g <g, rho - start>, g the start's direction of turning, picks
-    the one that is not turned; it vanishes there, by equivariance, so the equation is the same.
+    Every turn of a state is a state, so the Jacobian J is singular there. Newton steps with J + sum_i g_i
+    g_i^T instead, g_i the derivatives of the current density by turns: at a state J g_i = 0, and the step
+    leaves out what would turn it and is Newton's otherwise. Turns about an axis of symmetry have g_i = 0.
     """
-    turn = rotation(equation.scheme.basis, state)[1:]
-    turn /= jnp.maximum(jnp.linalg.norm(turn), 1e-12)
 
     def residual(free: Array) -> Array:
         return equation.residual(jnp.append(1.0, free), temperature)[1:]
 
-    def pinned(free: Array, _: None) -> Array:
-        return residual(free) + turn * (turn @ (free - state[1:]))
+    def unturned(free: Array, _: None) -> Array:
+        here = jax.lax.stop_gradient(free)
+        turns = rotations(equation.scheme.basis, jnp.append(1.0, here))[:, 1:]
+        return residual(free) + turns.T @ (turns @ (free - here))  # its value is the residual
 
     newton = optx.Newton(rtol=tolerance / 10, atol=tolerance / 10, linear_solver=lx.LU())
-    found = optx.root_find(pinned, newton, state[1:], max_steps=NEWTON_STEPS, throw=False)
+    found = optx.root_find(unturned, newton, state[1:], max_steps=NEWTON_STEPS, throw=False)
     return jnp.append(1.0, found.value), jnp.max(jnp.abs(residual(found.value)))
 
 
