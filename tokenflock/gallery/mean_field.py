@@ -258,7 +258,8 @@ def _draw_moments(axes: Any, one: xr.Dataset, marked: float) -> None:
     shows="the density over time and angle from 1 plus small random ripples, by Fourier series until the "
     "spectrum reaches its cut-off (dashed line), then by quantiles: three clusters at beta = 5, four at "
     "beta = 7, at the places predicted from the phase of the fastest mode at t = 0 (triangles). Right: its "
-    "moment grows like e^{lambda_k t} (dotted) until it saturates",
+    "moment grows like e^{lambda_k t} (dotted) until it saturates. The draws are chosen: of 60, mode 3 won "
+    "43 at beta = 5 and mode 4 won 34 at beta = 7, the rest going to neighbours",
     quick={
         "betas": (5.0, 7.0),
         "ends": (0.5, 0.08),
