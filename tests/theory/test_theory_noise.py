@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.special import eval_gegenbauer, iv
+from scipy.special import eval_gegenbauer, iv, ive
 
 from tokenflock import theory
 
@@ -151,3 +151,12 @@ def test_hybrid_exponents_by_one_layer(ratio):
     if ratio == 1:
         assert near == pytest.approx(0, abs=1e-15)
     assert theory.hybrid_threshold(1.0) == pytest.approx(0.7358, abs=5e-5)
+
+
+def test_thresholds_past_the_largest_float_are_infinite():
+    """e^800 is no float; in the other convention the same threshold is I_1(800) e^{-800}/800."""
+    assert theory.critical_temperature(1, 2, 800.0) == np.inf
+    assert theory.kernel_eigenvalue(1, 2, 800.0) == np.inf
+    assert theory.critical_kappa(1, 2, 800.0) == 0
+    scaled = theory.critical_temperature(1, 2, 800.0, convention="metastability")
+    assert scaled == pytest.approx(ive(1, 800.0) / 800, rel=1e-12)

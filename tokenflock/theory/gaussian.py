@@ -35,7 +35,7 @@ def softmax_mean(t: ArrayLike, mean: ArrayLike, covariance: ArrayLike, A: ArrayL
     """
     root, values, vectors = _whitened(covariance, A)
     times = _times_before_blow_up(t, values)[..., None]
-    start = real("mean", mean)
+    start = _vector("mean", mean, len(root))
     s = np.sqrt(1.0 - 2.0 * times * values)
     pull = _sandwich(root @ vectors, 2.0 * times / (s * (1.0 + s)))
     return np.exp(times) * (start + pull @ (_symmetric("A", A) @ start))
@@ -77,8 +77,13 @@ def l2_slope(covariance: ArrayLike, Q: ArrayLike, K: ArrayLike, c: float) -> Arr
     As (I + 2c Sigma K^T K)^{-1} 2c Sigma K^T Q. For injective K it is at most |K^+ Q| however large Sigma
     is, so there is no blow-up; for K that is not, it grows with Sigma.
     """
-    sigma, query, key = real("covariance", covariance), real("Q", Q), real("K", K)
-    gain = 2.0 * float(bounded("c", c, 0.0, advice="l2 attention needs c >= 0")) * sigma @ key.T
+    sigma = _symmetric("covariance", covariance)
+    query, key = _map("Q", Q, len(sigma)), _map("K", K, len(sigma))
+    if len(query) != len(key):
+        raise ValueError(
+            f"Q has {len(query)} rows and K {len(key)}; give them equally many, so that Qx - Ky makes sense"
+        )
+    gain = 2.0 * _scale(c) * sigma @ key.T
     slope = np.linalg.solve(np.eye(sigma.shape[0]) + gain @ key, gain @ query)
     return np.asarray(slope, dtype=np.float64)
 
@@ -87,8 +92,10 @@ def l2_blow_up_time(c: float, seen: float, across: float) -> float:
     """t* = (1 + 2c Sigma_11)/(2c Sigma_12) for K = (1, 0), Q = (0, 1), V = diag(0, 1) in d = 2.
 
     x_1 rests and Sigma_12' = 2c Sigma_12^2/(1 + 2c Sigma_11): the smallest model of l2 attention with a
-    K that is not injective. `seen` = Sigma_11, `across` = Sigma_12; infinity for Sigma_12 <= 0.
+    K that is not injective. `seen` = Sigma_11 >= 0, `across` = Sigma_12; infinity for Sigma_12 <= 0 or c = 0.
     """
+    c, across = _scale(c), float(real("across", across))
+    seen = float(bounded("seen", seen, 0.0, advice="it is the variance of x_1"))
     return (1.0 + 2.0 * c * seen) / (2.0 * c * across) if c * across > 0 else np.inf
 
 
@@ -99,7 +106,8 @@ def sinkhorn_slope(covariance: ArrayLike, A: ArrayLike) -> Array:
     law of (x, y) is Gaussian with e^{y^T A x} as its only cross term, whence the equation. |n| < 1.
     Needs an invertible Sigma.
     """
-    sigma, matrix = real("covariance", covariance), real("A", A)
+    sigma = _symmetric("covariance", covariance)
+    matrix = _square("A", A, len(sigma))
     values, vectors = np.linalg.eigh(sigma)
     bounded("the smallest eigenvalue of the covariance", values[0], 0.0, closed="neither")
     root = (vectors * np.sqrt(values)) @ vectors.T
@@ -121,15 +129,18 @@ def bures_w2(mean0: ArrayLike, cov0: ArrayLike, mean1: ArrayLike, cov1: ArrayLik
     are close.
     """
     first, second = _root("cov0", cov0), _root("cov1", cov1)
+    size = len(_square("cov1", second, len(first), like="cov0"))
     U, _, Wt = np.linalg.svd(second @ first)
     gap = np.linalg.norm(first - second @ U @ Wt)
-    return float(np.hypot(gap, np.linalg.norm(real("mean0", mean0) - real("mean1", mean1))))
+    away = _vector("mean0", mean0, size) - _vector("mean1", mean1, size)
+    return float(np.hypot(gap, np.linalg.norm(away)))
 
 
 def _whitened(covariance: ArrayLike, A: ArrayLike) -> tuple[Array, Array, Array]:
     """R = Sigma^{1/2}, and the eigenvalues and eigenvectors of R A R."""
     root = _root("covariance", covariance)
-    values, vectors = np.linalg.eigh(root @ _symmetric("A", A) @ root)
+    score = _square("A", _symmetric("A", A), len(root))
+    values, vectors = np.linalg.eigh(root @ score @ root)
     return root, values, vectors
 
 
@@ -145,14 +156,48 @@ def _root(name: str, covariance: ArrayLike) -> Array:
 
 
 def _symmetric(name: str, matrix: ArrayLike) -> Array:
-    square = real(name, matrix)
-    if square.ndim != 2 or not np.allclose(
-        square, square.T, rtol=0, atol=1e-12 * np.abs(square).max()
-    ):
+    array = real(name, matrix)
+    size = array.shape[0] if array.ndim == 2 else 0
+    if size == 0 or array.shape != (size, size):
         raise ValueError(
-            f"{name} must be one symmetric matrix, got {square}; solve the equations instead"
+            f"{name} must be one symmetric matrix, got shape {array.shape}; give (d, d)"
         )
-    return square
+    if not np.allclose(array, array.T, rtol=0, atol=1e-12 * np.abs(array).max()):
+        raise ValueError(
+            f"{name} must be one symmetric matrix, got {array}; solve the equations instead"
+        )
+    return array
+
+
+def _square(name: str, matrix: ArrayLike, size: int, like: str = "the covariance") -> Array:
+    array = real(name, matrix)
+    if array.shape != (size, size):
+        raise ValueError(
+            f"{name} has shape {array.shape} and {like} {(size, size)}; give them the same dimension d"
+        )
+    return array
+
+
+def _map(name: str, matrix: ArrayLike, size: int) -> Array:
+    array = real(name, matrix)
+    if array.ndim != 2 or array.shape[1] != size:
+        raise ValueError(
+            f"{name} has shape {array.shape} and the covariance {(size, size)}; give {name} {size} columns"
+        )
+    return array
+
+
+def _vector(name: str, vector: ArrayLike, size: int) -> Array:
+    array = real(name, vector)
+    if array.shape != (size,):
+        raise ValueError(
+            f"{name} has shape {array.shape} and the covariance {(size, size)}; give {name} {size} numbers"
+        )
+    return array
+
+
+def _scale(c: float) -> float:
+    return float(bounded("c", c, 0.0, advice="l2 attention needs c >= 0"))
 
 
 def _times_before_blow_up(t: ArrayLike, values: Array) -> Array:

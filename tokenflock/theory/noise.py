@@ -24,7 +24,8 @@ def critical_temperature(
 
     USA: Gamma(d/2)(2/beta)^{d/2-1} I_{k+d/2-1}(beta)/beta; SA: I_{k+d/2-1}/(beta I_{d/2-1}).
     k = 1 is the first to lose stability when cooling. At beta = 0: 1/d for k = 1, else 0.
-    2412.14813 and 2606.05140 (USA); SA by the same linearisation.
+    2412.14813 and 2606.05140 (USA); SA by the same linearisation. Perspective USA is about e^beta and, past
+    beta ~ 709, inf: above every temperature of a float (kappa 0); "metastability" divides by e^beta.
     """
     k, d = np.asarray(k, float), np.asarray(d, float)
     return growth_rate(k, d, beta, model, convention) / (k * (k + d - 2))

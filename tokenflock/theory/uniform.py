@@ -91,10 +91,12 @@ def kernel_eigenvalue(
     USA: c_k of e^{beta<x,y>}/beta ("metastability": times e^{-beta}); SA: c_k/Z0 =
     I_{k+d/2-1}(beta)/(beta I_{d/2-1}(beta)), the linearised potential log(int e^{beta<x,y>})/beta.
     Classical (Funk-Hecke; Bessel form as in 2410.23228 for d=2). beta > 0; k = 0 is allowed.
+    Perspective USA overflows to inf past beta ~ 709.
     """
     k = whole("k", k, 0, advice="the degree of a harmonic is 0, 1, 2, ...")
     d, beta = _sphere(d), inverse_temperature(beta, positive=True)
-    return np.exp(_log_eigenvalue(k, d, beta, model, convention))
+    with np.errstate(over="ignore"):
+        return np.exp(_log_eigenvalue(k, d, beta, model, convention))
 
 
 def growth_rate(
