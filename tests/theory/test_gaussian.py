@@ -216,7 +216,7 @@ def test_wrong_matrices_are_refused():
         (lambda: theory.softmax_covariance(0.1, np.ones((2, 3)), np.eye(2)), r"give \(d, d\)"),
         (lambda: theory.softmax_mean(0.1, np.ones(3), COVARIANCE, SCORE), "give mean 2 numbers"),
         (lambda: theory.l2_slope(COVARIANCE, np.eye(2), np.eye(3), 1.0), "give K 2 columns"),
-        (lambda: theory.l2_slope(COVARIANCE, np.eye(2), np.ones((1, 2)), 1.0), "equally many rows"),
+        (lambda: theory.l2_slope(COVARIANCE, np.eye(2), np.ones((1, 2)), 1.0), "equally many, so"),
         (lambda: theory.l2_blow_up_time(-1.0, 1.0, -0.5), "c >= 0"),
         (lambda: theory.l2_blow_up_time(1.0, -1.0, 0.5), "variance"),
         (lambda: theory.sinkhorn_slope(COVARIANCE, np.eye(3)), "same dimension"),
