@@ -98,9 +98,10 @@ def discontinuous(case: Case) -> list[Comparison]:
     beta = case.ratio * float(theory.continuity_beta(case.d))
     found, start = whole_branch(case, case.d, beta)
     crossings, folds = found.first_order_points(), found.folds()
-    first = crossings[-1] if crossings else np.nan
-    fold = folds[0] if folds else np.nan
-    jump = max(order(state) for state in found.at(first)) if crossings else np.nan
+    # Without a crossing: the warmest ordered state with more free energy than the uniform one.
+    first = crossings[-1] if crossings else found.temperatures[found.advantages > 0].max()
+    fold = folds[0] if folds else found.temperatures.max()
+    jump = max(order(state) for state in found.at(first))
     return [
         at_most("K_c/K_#", start / first, 1.0, -1e-4),
         at_least("temperature of the fold over that of the jump", fold / first, 1.0),

@@ -45,16 +45,19 @@ def bifurcations(case: Case) -> list[Comparison]:
     Rounding e of the equation moves a crossing of branches by sqrt(e): 1e-8 as long as e is 1e-16, which
     polynomials near the poles lose in larger dimensions.
     """
-    exact = theory.critical_temperature(np.array([1, 2, 3]), case.d, case.beta)
-    gap = np.sqrt(exact[2] * theory.critical_temperature(4, case.d, case.beta))
+    degrees = np.arange(1, 5)
+    exact = theory.critical_temperature(degrees[:3], case.d, case.beta)
+    # Looked for where the model has them, so that SA's are found and compared.
+    own = theory.critical_temperature(degrees, case.d, case.beta, case.model)
+    gap = np.sqrt(own[2] * own[3])
     equation = stationary_equation(MODELS[case.model](case.beta), Zonal(case.d, case.size))
     curve = follow(
         axial_residual,
         np.zeros(case.size),
-        float(np.log(1.5 * exact[0])),
+        float(np.log(1.5 * own[0])),
         args=equation,
         direction=-1,
-        within=(float(np.log(gap)), float(np.log(2 * exact[0]))),
+        within=(float(np.log(gap)), float(np.log(2 * own[0]))),
         step=0.05,
         largest=0.1,
     )

@@ -53,7 +53,9 @@ def quadratic_system(case: Case) -> list[Comparison]:
     positive = (half[1 : size + 1] - 1j * half[size + 1 :]) / np.sqrt(2)
     p = np.concatenate([positive[::-1].conj(), [1.0], positive])
     j = np.arange(-size, size + 1)
-    pull = j * special.iv(np.abs(j), case.beta) / case.beta * p
+    # SA's potential has the same linear part over I_0, so that only its logarithm is left to tell them apart.
+    mean = special.iv(0, case.beta) if case.model == "SA" else 1.0
+    pull = j * special.iv(np.abs(j), case.beta) / (case.beta * mean) * p
     right = np.convolve(pull, p)[size : 3 * size + 1]
     low = np.abs(j) <= size // 2
     defect = np.abs(warmth * j * p - right)[low].max() / np.abs(warmth * j * p).max()
