@@ -25,11 +25,12 @@ ALBUM = Album("2606.05140")
     "branches",
     title="How noise gives way to order: continuously, or by a jump",
     shows="below beta_* the ordered branch leaves the uniform state at T_1 towards the cold and nothing "
-    "depends on the past; above it the branch leaves towards the warm, unstable (dashed) until it folds, "
-    "and the equation swept down (triangles down) and up (triangles up) shows a loop between T_1 and the "
-    "fold. Tokens (dots, bars 3/sqrt(n)) drawn from the law of the branch stay on it, less tightly next to a "
-    "continuous threshold, where fluctuations are large. Below: the free energy of ordered "
-    "states crosses that of the uniform state at the dotted line, before T_1",
+    "depends on the past; above it the branch leaves towards the warm, unstable (dashed) until it folds "
+    "(stability as seen by densities with the same axis, which on S^2 are not all), and the equation swept "
+    "down (triangles down) and up (triangles up) shows a loop between T_1 and the fold. Tokens (dots, bars "
+    "3/sqrt(n)) drawn from the law of the branch stay on it, less tightly next to a continuous threshold, "
+    "where fluctuations are large. Below: the free energy of ordered states crosses that of the uniform "
+    "state at the dotted line, before T_1",
     quick={
         "dimensions": (2, 3),
         "ratios": (0.75, 1.6),
@@ -150,7 +151,7 @@ def _draw_order(axes: Any, one: xr.Dataset, n: int) -> None:
     span = np.array([float(one.swept.min()) - 0.02, 1.0, float(one.swept.max()) + 0.02])
     axes.plot(span[:2], [0, 0], "--", color=PALETTE[0], lw=1.2)
     axes.plot(span[1:], [0, 0], color=PALETTE[0], lw=1.6)
-    _draw_by_stability(axes, one, one.order, "stable", "unstable")
+    _draw_by_stability(axes, one, one.order, "stable along the axis", "unstable")
     axes.plot(one.swept, one.down, "v", color=PALETTE[1], ms=4, mfc="none", label="cooling")
     axes.plot(one.swept, one.up, "^", color=PALETTE[2], ms=4, mfc="none", label="warming")
     axes.errorbar(
@@ -196,7 +197,8 @@ def _draw_advantage(axes: Any, one: xr.Dataset) -> None:
     title="Where the uniform and the ordered state are stable",
     shows="in units of the linear threshold T_1: from beta_* (star) on, the temperature of the jump, where "
     "free energies cross, and that of the fold, the end of the ordered state, rise above T_1; between T_1 "
-    "and the fold both states are stable. Right: the curvature g of the branch at its threshold, T = T_1 (1 "
+    "and the fold both states are stable (the ordered one as seen by densities with the same axis, which on "
+    "S^2 are not all). Right: the curvature g of the branch at its threshold, T = T_1 (1 "
     "+ g r^2), measured (crosses) and in theory (lines): USA changes sign at beta_*, SA stays negative, so "
     "that its onset is continuous at every beta shown",
     quick={
