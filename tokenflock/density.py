@@ -130,6 +130,9 @@ class Discretisation(eqx.Module):
     def project(self, law: Law) -> Array:
         """The state of a density given at points, made a probability."""
 
+    def check_state(self, state: Array) -> None:
+        """Refuse finite numbers that are no measure, with a sentence."""
+
     @abc.abstractmethod
     def check(self, model: Dynamics) -> None:
         """Refuse a model this discretisation cannot follow, with a sentence."""
@@ -160,6 +163,7 @@ class Density(eqx.Module):
             require(
                 bool(jnp.all(jnp.isfinite(self.state))), "the density has NaN or infinity in it"
             )
+            on.check_state(self.state)
 
     @staticmethod
     def from_law(on: Discretisation, law: Law) -> Density:

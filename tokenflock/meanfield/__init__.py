@@ -10,7 +10,7 @@ How a measure is held, and moved:
     affine, coupling    the fields of attention at a Gaussian; Sinkhorn's coupling of it with itself
     shape        mean, covariance, ranks and angles, of tokens and Gaussians alike
     laws         named densities to start from
-    galerkin     the weak form that Fourier, Zonal and Harmonics share
+    galerkin, kernel, ascent, starting    the weak form that Fourier, Zonal and Harmonics share
     ascent       the energy that a flow increases, term by term, for its dissipation identity
     cdf          distribution functions on the circle and their inverses
     api, solving, assemble, reading    solve for a Density, and what is read off it

@@ -18,6 +18,7 @@ and not in A, so A may fall, and the identity then checks the other terms alone.
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import AbstractContextManager
 
 import jax
@@ -29,8 +30,8 @@ from ..errors import require
 from ..kinds import Kernel, Linear, Sigmoid, Unnormalised
 from ..masks import Full
 from ..measure import Measure
-from ..observables.base import Snapshot
-from ..observables.energies import energy
+from ..observables.base import Observable, Snapshot
+from ..observables.energies import energy, scaled_energy
 from ..reduce import Reduction
 from ..runtime import Scalar
 from ..terms import Attention, Drift, Perceptron, Potential, Sum, Term
@@ -39,6 +40,8 @@ from .kernel import is_exponential
 
 # V = c B and B = B^T are asked to this relative accuracy: matrix products of exact data reach it.
 TIED_TOLERANCE = 1e-10
+# e^600 is far from the end of the range of doubles, e^710 beyond it.
+LARGEST_LIFT = 600.0
 
 
 def terms_of(model: Dynamics) -> tuple[Term, ...]:
@@ -81,8 +84,24 @@ def pair_energy(term: Attention, t: Scalar, mu: Measure, reduction: Reduction) -
     """s sum_h c_h E_h summed over the tokens of mu; 0 where the term has no part in A."""
     if not has_pairs(term):
         return jnp.zeros(())
-    ratios = clock_factor(term) * tied_ratios(term.weights.at(t), mu.d)
+    ratios = tied_ratios(term.weights.at(t), mu.d)
+    if is_exponential(term.kind):
+        return jnp.sum(lift(term) * ratios * _shifted_energies(term, mu, reduction))
     return jnp.sum(ratios * head_energies(term, mu, reduction))
+
+
+def _shifted_energies(term: Attention, mu: Measure, reduction: Reduction) -> Float[Array, " heads"]:
+    """e^{-beta} E_h, which no beta takes out of the range of doubles."""
+    beta = term.beta
+    heads = one_per_head(term, mu.d)
+    flat = [dataclasses.replace(head, beta=jnp.zeros_like(beta)) for head in heads]
+
+    def read(thing: Observable, head: Attention) -> Array:
+        return thing(Snapshot(jnp.zeros(()), mu, Dynamics(None, head), reduction))
+
+    shifted = jnp.stack([read(scaled_energy, head) for head in heads])
+    limit = jnp.stack([read(energy, head) for head in flat])
+    return jnp.where(beta == 0, limit, shifted / (2.0 * jnp.where(beta == 0, 1.0, beta)))
 
 
 def head_energies(term: Attention, mu: Measure, reduction: Reduction) -> Float[Array, " heads"]:
@@ -93,6 +112,17 @@ def head_energies(term: Attention, mu: Measure, reduction: Reduction) -> Float[A
             for head in one_per_head(term, mu.d)
         ]
     )
+
+
+def lift(term: Attention) -> Array:
+    """s e^beta, s as in `clock_factor`: what e^{-beta} E is multiplied with in A.
+
+    SA climbs any multiple of E: beyond beta = 600, where E leaves the range of doubles, it is counted in
+    units of e^beta. Unnormalised attention has its own clock, and a field that leaves the range with it.
+    """
+    if isinstance(term.kind, Unnormalised):
+        return term.kind.speed(term.beta)
+    return jnp.exp(jnp.where(term.beta > LARGEST_LIFT, 0.0, term.beta))
 
 
 def clock_factor(term: Attention) -> Array:
@@ -139,9 +169,9 @@ def one_per_head(term: Attention, d: int) -> list[Attention]:
 def _rising_attention(term: Attention, d: int) -> Attention:
     """sum_h s c_h B_h int f(beta <x, B_h y>) y dmu."""
     weights, exponential = term.weights.at(0.0), is_exponential(term.kind)
-    kind = Unnormalised("perspective") if exponential else term.kind
+    kind = Unnormalised("metastability") if exponential else term.kind
     with known_numbers():
-        pull = clock_factor(term) * tied_ratios(weights, d)
+        pull = (lift(term) if exponential else 1.0) * tied_ratios(weights, d)
         if not weights.matrices():
             return Attention(Weights(V=pull[0]), term.beta, kind)
         B = _bilinear(weights, d)

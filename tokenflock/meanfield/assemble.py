@@ -165,18 +165,28 @@ def density_health(arrays: dict[str, Any], time_axis: int) -> dict[str, Any]:
     def get(name: str) -> np.ndarray:
         return np.moveaxis(np.asarray(arrays[name], dtype=float), time_axis, -1)
 
-    energy, work = get("free_energy"), get("work")
-    change = energy - energy[..., :1]
-    span = np.nanmax(np.abs(change)) + np.finfo(float).eps * np.nanmax(np.abs(energy))
-    # Both sides are 0 where a scheme knows no energy.
-    span = max(float(span), np.finfo(float).tiny)
     report: dict[str, Any] = {
         "finite": bool(np.all(np.isfinite(np.asarray(arrays["final_state"])))),
         "mass_drift": float(np.nanmax(np.abs(get("mass") - 1.0))),
         "lowest_density": float(np.nanmin(get("lowest"))),
         "largest_tail": float(np.nanmax(get("tail"))),
-        "dissipation_defect": float(np.nanmax(np.abs(change - work)) / span),
+        "dissipation_defect": _defect(get("free_energy"), get("work")),
     }
     for name in COUNTS:
         report[name] = int(np.sum(np.asarray(arrays[name])))
     return report
+
+
+def _defect(energy: np.ndarray, work: np.ndarray) -> float | None:
+    """Largest difference between the change of the free energy and the work, over that change.
+
+    Each beta by itself. None where there is nothing to compare: no term has an energy, or it leaves the
+    range of doubles.
+    """
+    rows = np.isfinite(energy)
+    if not np.any(energy[rows]) or not np.any(rows) or np.any(np.isinf(energy)):
+        return None
+    change = energy - energy[..., :1]
+    rounding = np.finfo(float).eps * np.nanmax(np.abs(energy), axis=-1)
+    span = np.nanmax(np.abs(change), axis=-1) + rounding
+    return float(np.nanmax(np.nanmax(np.abs(change - work), axis=-1) / span))

@@ -18,7 +18,8 @@ from ..errors import require
 from ..measure import Measure
 from ..space import Space, Sphere
 from .checks import check_model
-from .galerkin import Basis, Galerkin, project
+from .galerkin import Basis, Galerkin
+from .starting import check_coefficients, project
 
 # Nodes per mode: products of two series of degree M have degree 2M, and 3M nodes resolve their
 # coefficients up to M; softmax and perceptrons are smoother than that or stop the run.
@@ -67,7 +68,10 @@ class Fourier(Discretisation):
         return Galerkin(_basis(self.modes))
 
     def project(self, law: Law) -> Array:
-        return project(_basis(self.modes), law)
+        return project(_basis(self.modes), _basis(2 * self.modes + 7), law, self.tail)
+
+    def check_state(self, state: Array) -> None:
+        check_coefficients(_basis(self.modes), state)
 
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
@@ -75,7 +79,7 @@ class Fourier(Discretisation):
 
     def advice(self) -> str:
         return (
-            f"modes above {3 * self.modes // 4} have grown to {self.tail:g}: use more than "
+            f"its highest modes have grown to {self.tail:g}: use more than "
             f"modes={self.modes}, or Quantiles(n), which follows densities until they are atoms"
         )
 

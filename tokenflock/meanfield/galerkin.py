@@ -20,14 +20,14 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 from jaxtyping import Array, Bool, Float
 
-from ..density import Functional, Law, Scheme
+from ..density import Functional, Scheme
 from ..dynamics import Dynamics
-from ..errors import InputError, require
+from ..errors import InputError
 from ..kinds import Unnormalised
 from ..measure import Measure
 from ..noise import Brownian
 from ..reduce import Dense
-from ..runtime import Scalar, is_traced
+from ..runtime import Scalar
 from ..space import Space
 from ..terms import Attention, Term
 from .ascent import (
@@ -35,6 +35,7 @@ from .ascent import (
     has_pairs,
     has_potential,
     head_energies,
+    lift,
     potential,
     rising,
     terms_of,
@@ -210,7 +211,7 @@ class Galerkin(Scheme):
             elif series is None:
                 total += self._tied_pairs(term, density)
             else:
-                total += _scale(term, t) * self._pairs(term, series, state)
+                total += _value(term, t) * lift(term) * self._pairs(term, series, state)
         if isinstance(model.noise, Brownian):
             total -= model.noise.temperature * self.entropy(state)
         return total
@@ -223,7 +224,7 @@ class Galerkin(Scheme):
         for term, series, rise in zip(terms_of(model), self.series, self.rises, strict=True):
             if series is not None and isinstance(term, Attention):
                 gradient = self.basis.gradient(self._by_degree(series.potential) * state)
-                slope += _scale(term, t) * jnp.exp(term.beta) * gradient
+                slope += _value(term, t) * lift(term) * gradient
             elif rise is not None:
                 slope += self.basis.field(rise[0], t, self._masses(density), rise[1])
         if isinstance(model.noise, Brownian):
@@ -243,12 +244,12 @@ class Galerkin(Scheme):
         return jnp.sum(self.basis.weights * density * potential(term, self.basis.nodes))
 
     def _pairs(self, term: Attention, series: KernelSeries, state: Array) -> Array:
-        """(1/2beta) iint e^{beta<x,y>} = (e^beta/2beta) sum_k a_k c_k^2; less 1/(2beta) at beta = 0."""
+        """(e^{-beta}/2beta) iint e^{beta<x,y>} = sum_k a_k c_k^2/2beta; less 1/(2beta) at beta = 0."""
         squares = state**2
         whole = jnp.sum(self._by_degree(series.partition) * squares)
         rest = jnp.sum(self._by_degree(series.potential) * squares)
         beta = jnp.where(term.beta == 0, 1.0, term.beta)
-        return jnp.where(term.beta == 0, rest / 2.0, jnp.exp(beta) * whole / (2.0 * beta))
+        return jnp.where(term.beta == 0, rest / 2.0, whole / (2.0 * beta))
 
     def entropy(self, state: Array) -> Float[Array, ""]:
         """int rho log rho dsigma, the density cut at 0."""
@@ -284,7 +285,7 @@ class Galerkin(Scheme):
 
     def _first_pairs(self, term: Attention, series: KernelSeries | None, state: Array) -> Array:
         if series is not None:
-            return self._pairs(term, series, state)
+            return jnp.exp(term.beta) * self._pairs(term, series, state)
         density = self.basis.synthesise(state)
         return jnp.sum(self.basis.head_energies(term, self._masses(density)))
 
@@ -339,9 +340,16 @@ class Galerkin(Scheme):
         return jnp.max(jnp.where(self.basis.known, self.basis.synthesise(state), -jnp.inf))
 
     def tail(self, state: Array) -> Array:
-        """Largest coefficient in the upper quarter of the degrees."""
-        top = self.basis.degrees > 0.75 * self.basis.degree
-        return jnp.max(jnp.where(top, jnp.abs(state), 0.0))
+        """The size of the last degree, as every coefficient above the middle foretells it.
+
+        A coefficient c of degree l > L/2 foretells c^{L/l}: geometric decay from 1 at degree 0. The last
+        ones say so themselves; the others are asked because a state with a k-fold symmetry has only
+        multiples of k, which may all lie below the last ones, but never all below the middle.
+        """
+        degrees, last = self.basis.degrees, self.basis.degree
+        upper = degrees > last / 2
+        sizes = jnp.where(upper, jnp.abs(state), 0.0)
+        return jnp.max(jnp.where(upper, sizes ** (last / jnp.where(upper, degrees, last)), 0.0))
 
     def measure(self, state: Array) -> Measure:
         return self.basis.measure(self._masses(self.basis.synthesise(state)))
@@ -356,25 +364,3 @@ class Galerkin(Scheme):
 def _value(term: Attention, t: Scalar) -> Array:
     value = term.weights.at(t).V
     return jnp.ones(()) if value is None else value
-
-
-def _scale(term: Attention, t: Scalar) -> Array:
-    """s with V v = grad(s dE/dmu) for USA; V for SA."""
-    return _value(term, t) * clock_factor(term)
-
-
-def project(basis: Basis, law: Law) -> Float[Array, " mode"]:
-    """Coefficients of a law, made a probability; refuses laws that are negative or not finite."""
-    values = jnp.asarray(law(basis.nodes), dtype=float)
-    require(
-        values.shape == basis.weights.shape,
-        f"a law gives one number per point: expected shape {basis.weights.shape}, got {values.shape}",
-    )
-    if not is_traced(values):
-        require(
-            bool(jnp.all(jnp.isfinite(values)) and jnp.min(values) >= 0 and jnp.max(values) > 0),
-            "a law must be finite and non-negative with a positive integral; got values from "
-            f"{float(jnp.min(values)):.3g} to {float(jnp.max(values)):.3g}",
-        )
-    c = basis.analyse(values)
-    return c / c[0]

@@ -33,8 +33,8 @@ def cosine(amplitude: float, mode: int = 1, phase: float = 0.0) -> Law:
 def ripples(amplitude: float, modes: int, seed: int) -> Law:
     """1 + amplitude times random waves up to `modes` on the circle, at most 1 together.
 
-    The start of 2410.23228's pictures, with the high frequencies of its white noise left out: they
-    neither grow nor can a grid hold them.
+    The start of 2410.23228's pictures, with the high frequencies of its white noise left out:
+    they hardly grow, and no grid holds them all.
     """
     require(0 <= amplitude < 1, f"the amplitude must lie in [0, 1), got {amplitude}")
     require(modes >= 1, f"modes must be at least 1, got {modes}")

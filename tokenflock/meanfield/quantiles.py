@@ -82,6 +82,13 @@ class Quantiles(Discretisation):
     def project(self, law: Law) -> Array:
         return jnp.asarray(distribution_of_law(law).quantiles(middle_masses(self.n)))
 
+    def check_state(self, state: Array) -> None:
+        require(
+            bool(jnp.all(gaps(state) >= 0)),
+            "quantiles are lifted angles in increasing order that span at most 2 pi; sort them, or start "
+            "from Density.from_law",
+        )
+
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
         model.terms.check(from_angles(np.arange(2.0)))

@@ -74,9 +74,11 @@ class Context(eqx.Module):
     def transport(self, u: Any, y: Flowing) -> Flowing:
         """dy/du without the noise that is treated implicitly."""
         t, rate = self.clock.time(u), self.clock.rate(u)
+        power = self.scheme.power(self.model, t, y.state)
         return Flowing(
             rate * self.scheme.transport(self.model, t, y.state),
-            rate * self.scheme.power(self.model, t, y.state),
+            # An energy beyond the range of doubles is no reason to stop: its health report says so.
+            rate * jnp.where(jnp.isfinite(power), power, 0.0),
         )
 
     def diffuse(self, u: Any, y: Flowing) -> Flowing:

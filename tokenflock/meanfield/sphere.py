@@ -26,9 +26,10 @@ from ..memory import GIB, available_bytes
 from ..space import Space, Sphere
 from ..terms import Attention
 from .checks import check_model
-from .galerkin import Basis, Galerkin, project, terms_of
+from .galerkin import Basis, Galerkin, terms_of
 from .kernel import is_plain
 from .legendre import associated_legendre, associated_slopes, gauss
+from .starting import check_coefficients, project
 
 MOST_DEGREES = 512
 # Arrays of the size of the score matrix that a sum over the nodes holds at once.
@@ -70,7 +71,11 @@ class Harmonics(Discretisation):
         return Galerkin(_basis(self.degree))
 
     def project(self, law: Law) -> Array:
-        return project(self.scheme().basis, law)
+        finer = _basis(3 * self.degree // 2 + 3)
+        return project(self.scheme().basis, finer, law, self.tail)
+
+    def check_state(self, state: Array) -> None:
+        check_coefficients(self.scheme().basis, state)
 
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
@@ -80,7 +85,7 @@ class Harmonics(Discretisation):
 
     def advice(self) -> str:
         return (
-            f"degrees above {3 * self.degree // 4} have grown to {self.tail:g}: use more than "
+            f"its highest degrees have grown to {self.tail:g}: use more than "
             f"degree={self.degree}, Zonal(3, degree) if the measure has an axis, or tokens"
         )
 

@@ -28,9 +28,10 @@ from ..space import Space, Sphere
 from ..terms import Attention, Term
 from .axial import AxialKernel, axial_kernel, check_axial
 from .checks import check_model
-from .galerkin import Basis, Galerkin, project, terms_of
+from .galerkin import Basis, Galerkin, terms_of
 from .kernel import is_plain
 from .legendre import gauss, gegenbauer, gegenbauer_slopes
+from .starting import check_coefficients, project
 
 MOST_DEGREES = 4096
 # Laws and fields are asked to be the same on two meridians to this relative accuracy.
@@ -91,7 +92,10 @@ class Zonal(Discretisation):
                 "this law is not symmetric about the first axis e_1; use Harmonics(degree) for d = 3, "
                 "or a law of x[:, 0] alone",
             )
-        return project(basis, law)
+        return project(basis, _basis(self.d, 2 * self.degree + 7), law, self.tail)
+
+    def check_state(self, state: Array) -> None:
+        check_coefficients(self.scheme().basis, state)
 
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
@@ -103,7 +107,7 @@ class Zonal(Discretisation):
 
     def advice(self) -> str:
         return (
-            f"degrees above {3 * self.degree // 4} have grown to {self.tail:g}: use more than "
+            f"its highest degrees have grown to {self.tail:g}: use more than "
             f"degree={self.degree}, or tokens: Zonal.sample(density, n, seed)"
         )
 
