@@ -62,6 +62,19 @@ def test_the_other_branch_of_the_pitchfork_is_the_closed_form():
         assert other.attrs["ended"] == "left the range"
 
 
+def test_a_turn_at_the_pitchfork_is_met_from_the_split_pair():
+    """Equal atoms rise to s = 1/2, change places there and fall: the eigenvalue only touches zero."""
+    phi = 0.3
+    size = np.cos(phi) * np.exp(-3 * np.sin(phi) ** 2) / 2
+    x = [[-np.cos(phi), np.sin(phi)], [-np.cos(phi), -np.sin(phi)]]
+    point = critical_near(flock.USA(1.5, "metastability", plus=linear(4.0 * size)), x, [0.5, 0.5])
+    branch = continue_branch(point, "scale", 2.0, largest=0.05)
+    assert bool((branch.kappa > 0).all())
+    assert branch.event_kind.values.tolist() == ["bifurcation"]
+    assert branch.event_multiplicity.values.tolist() == [1]
+    assert float(branch.event_parameter[0]) * size == pytest.approx(0.5, abs=1e-6)
+
+
 @pytest.mark.slow
 def test_a_branch_in_beta_meets_its_pitchfork():
     """In form A the pair in f = 2 x_1 splits where e^beta = 2."""
@@ -116,6 +129,8 @@ def test_what_cannot_be_continued_is_refused():
     point, branch = split_in_scale()
     with pytest.raises(InputError, match="no perceptron"):
         continue_branch(critical_near(flock.USA(1.0), *PAIR), "scale", 2.0)
+    with pytest.raises(InputError, match="above 0"):
+        continue_branch(point, "beta", -1.0)
     with pytest.raises(InputError, match="already"):
         continue_branch(point, "scale", 1.0)
     with pytest.raises(InputError, match="'beta' or 'scale'"):

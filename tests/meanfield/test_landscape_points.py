@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
 
 import tokenflock as flock
 from tokenflock.errors import InputError
 from tokenflock.meanfield.landscape import certify, critical_near, crowding, explore, find_critical
 from tokenflock.meanfield.landscape.counting import crowded_mass
 from tokenflock.meanfield.landscape.structure import moved, tangent_frames
-from tokenflock.terms import GELU, RELU, Perceptron
+from tokenflock.terms import GELU, RELU, Perceptron, Potential
 
 GRID = flock.from_angles(2 * np.pi * (np.arange(48) + 0.5) / 48)
 
@@ -169,3 +170,44 @@ def test_what_has_no_critical_point_is_said():
         find_critical(flock.USA(1.0), flock.gaussian(flock.Euclidean(2), 4, 0))
     with pytest.raises(InputError, match="one mass each"):
         critical_near(flock.USA(1.0), [[1.0, 0.0]], [0.5, 0.5])
+    pair = [0.5, 0.5]
+    for nothing in (0.0, np.nan):
+        with pytest.raises(InputError, match="atoms are directions"):
+            critical_near(flock.USA(1.0), [[nothing, 0.0], [1.0, 0.0]], pair)
+    with pytest.raises(InputError, match="3 coordinates, the model's weights 2"):
+        critical_near(flock.USA(1.0, plus=weights(0)), np.eye(3)[:2], pair)
+    with pytest.raises(InputError, match="'ascent', got 'up'"):
+        critical_near(flock.USA(1.0), np.eye(2), pair, "up")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="merge is an angle"):
+        find_critical(flock.USA(1.0), GRID, merge=-1.0)
+
+
+def test_crowding_without_a_bound_has_none():
+    """A potential that is no perceptron: the atoms are counted, the bounds are not known."""
+    model = flock.USA(4.0, "metastability", plus=Potential(lambda x: x[0]))
+    counted = crowding(critical_near(model, [[-1.0, 0.0]], [1.0]))
+    assert counted.atoms == 1
+    assert np.isnan([counted.mass_bound, counted.count_bound]).all()
+
+
+def test_weak_forces_beside_strong_attention_must_vanish_too():
+    """Form A at beta = 30: e^30 = 1e13 beside a perceptron of size 1. A lone atom rests where grad v = 0."""
+    own = Perceptron.gradient([1.0, -0.7], [[1.0, 0.2], [-0.3, 1.0]], GELU)
+    model = flock.USA(30.0, "perspective", plus=own)
+    slope = jax.grad(lambda t: own.potential(jnp.stack([jnp.cos(t), jnp.sin(t)])[None])[0])
+    rest = scipy.optimize.brentq(lambda t: float(slope(t)), 0.0, 0.5, xtol=1e-15)
+    alone = critical_near(model, [[np.cos(1.0), np.sin(1.0)]], [1.0])
+    assert alone.converged
+    np.testing.assert_allclose(alone.angles, [rest], atol=1e-12)
+    together = find_critical(model, flock.from_angles([0.3, 1.0]), "ascent")
+    np.testing.assert_allclose(together.angles, [rest], atol=1e-12)
+
+
+def test_what_rounding_of_the_attention_hides_is_unclear():
+    """Two atoms in one place pull with e^40 = 2e17, whose rounding exceeds any field of the perceptron."""
+    own = Perceptron.gradient([1.0, -0.7], [[1.0, 0.2], [-0.3, 1.0]], GELU)
+    close = np.array([1.0, 1.0 + 1e-9])
+    x = np.stack([np.cos(close), np.sin(close)], axis=-1)
+    point = critical_near(flock.USA(40.0, "perspective", plus=own), x, [0.5, 0.5])
+    assert not point.converged
+    assert certify(point).verdict == "unclear"

@@ -1,6 +1,6 @@
 """Branches of critical points in beta or in the perceptron's scale, with their folds and bifurcations.
 
-The atoms are continued as vectors of R^d: F_i/strength + (|x_i|^2 - 1) x_i = 0, whose solutions are the
+The atoms are continued as vectors of R^d: F_i/scale_i + (|x_i|^2 - 1) x_i = 0, whose solutions are the
 critical points on the sphere, with one more condition per rotation that leaves the model as it is. Along the
 branch the second variation is certified; where an eigenvalue crosses zero there is a fold or another branch.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 from scipy.interpolate import CubicHermiteSpline
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
 from ...errors import InputError, require
 from ...space import normalise
@@ -53,6 +53,11 @@ def continue_branch(
     """
     start = _value(point.landscape, parameter)
     require(to != start, f"the point has {parameter}={start:g} already; give another value of `to`")
+    lowest = min(start, to) if within is None else within[0]
+    require(
+        parameter != "beta" or lowest > 0,
+        f"a branch in beta stays above 0, where attention has a kernel; {lowest:g} is asked for",
+    )
     curve = follow(
         EQUATIONS[parameter],
         point.points.ravel(),
@@ -138,7 +143,7 @@ def _equation_in(parameter: Parameter) -> Any:
         x = flat.reshape(masses.size, -1)
         unit = normalise(x)
         own = landscape.with_parameter(parameter, value)
-        force = own.field(unit, masses) / own.strength()
+        force = own.relative_field(unit, masses)
         radial = (jnp.sum(x**2, axis=-1, keepdims=True) - 1.0) * unit
         return (force + radial).ravel() + modes.T @ (modes @ (flat - reference))
 
@@ -193,16 +198,24 @@ def _as_dataset(point: CriticalPoint, parameter: Parameter, curve: Curve) -> xr.
 def _events(
     point: CriticalPoint, parameter: Parameter, curve: Curve, values: np.ndarray
 ) -> dict[str, Any]:
-    """Where eigenvalues cross zero: located on the arc between two points, and named."""
+    """Where eigenvalues cross or touch zero, or the branch turns: located between two points, and named."""
     found: list[tuple[str, int, Point]] = []
+    arcs = [
+        Curve(curve.problem, curve.points[i : i + 2], curve.ended)
+        for i in range(len(curve.points) - 1)
+    ]
     crossed = np.sign(values[1:]) * np.sign(values[:-1]) < 0
-    for index in np.flatnonzero(crossed.any(axis=1)):
-        modes = np.flatnonzero(crossed[index])
-        arc = Curve(curve.problem, curve.points[index : index + 2], curve.ended)
-        middle = int(modes[len(modes) // 2])
-        at = _located(arc, lambda at, m=middle: _mode(point, parameter, at, m))
-        at = dataclasses.replace(at, tangent=_tangent_between(arc, at))
-        found.append((_kind(point, parameter, arc, at, middle), len(modes), at))
+    for index, arc in enumerate(arcs):
+        if crossed[index].any():
+            modes = np.flatnonzero(crossed[index])
+            found.append(_crossing(point, parameter, arc, modes))
+        elif arc.points[0].tangent[-1] * arc.points[1].tangent[-1] < 0:
+            # A fold changes one sign. A turn that changes none is where another branch is met.
+            at = _located(arc, lambda at: at.tangent[-1])
+            count = _vanishing(point, parameter, at)
+            found.append(("bifurcation", max(count, 1), _placed(arc, at)))
+        else:
+            found += _touching(point, parameter, arc, values, index)
     shape = (0, *point.points.shape)
     atoms = np.stack([_atoms(point, at) for _, _, at in found]) if found else np.zeros(shape)
     tangents = [at.tangent for _, _, at in found] or np.zeros((0, point.points.size + 1))
@@ -213,6 +226,66 @@ def _events(
         "event_points": (("event", "atom", "coordinate"), atoms),
         "event_tangent": (("event", "joined"), np.asarray(tangents)),
     }
+
+
+def _crossing(
+    point: CriticalPoint, parameter: Parameter, arc: Curve, modes: np.ndarray
+) -> tuple[str, int, Point]:
+    middle = int(modes[len(modes) // 2])
+    at = _located(arc, lambda at: _mode(point, parameter, at, middle))
+    return _kind(point, parameter, arc, at, middle), len(modes), _placed(arc, at)
+
+
+def _touching(
+    point: CriticalPoint, parameter: Parameter, arc: Curve, values: np.ndarray, index: int
+) -> list[tuple[str, int, Point]]:
+    """Zeros that no sign shows: an eigenvalue that turns back at zero, or two that cross it oppositely.
+
+    Sorted eigenvalues that cross zero in opposite directions touch it. Candidates are those whose lines from
+    the neighbouring steps reach zero on the arc; the smallest size on the arc decides.
+    """
+    for mode in range(values.shape[1]):
+        if not _aims_at_zero(values[:, mode], index):
+            continue
+        at = _smallest(arc, lambda at, m=mode: abs(_mode(point, parameter, at, m)))
+        if at is not None and (count := _vanishing(point, parameter, at)):
+            return [("bifurcation", count, _placed(arc, at))]
+    return []
+
+
+def _aims_at_zero(values: np.ndarray, index: int) -> bool:
+    """Whether |value| falls toward the arc from both sides, so fast that it may vanish within it."""
+    size = np.abs(values)
+    if not 0 < index < len(values) - 2:
+        return False
+    before, after = size[index - 1] - size[index], size[index + 2] - size[index + 1]
+    return bool(before > 0 and after > 0 and 2 * (before + after) > size[index] + size[index + 1])
+
+
+def _smallest(arc: Curve, number: Number) -> Point | None:
+    """Where a number is smallest on the arc; None where Newton finds no point."""
+    start, end = arc.points
+    span = float(start.tangent @ (arc.problem.joined(end) - arc.problem.joined(start)))
+    try:
+        least = minimize_scalar(
+            lambda length: number(arc.problem.along(start, length)),
+            bounds=(0.0, span),
+            method="bounded",
+            options={"xatol": 1e-9 * span},
+        )
+        return arc.problem.along(start, float(least.x))  # type: ignore[attr-defined]
+    except InputError:
+        return None
+
+
+def _vanishing(point: CriticalPoint, parameter: Parameter, at: Point) -> int:
+    """How many eigenvalues are zero at a located point."""
+    spectrum = _spectrum(point, parameter, at)
+    return int(np.sum(np.abs(spectrum.transverse) <= JUMP * spectrum.scale))
+
+
+def _placed(arc: Curve, at: Point) -> Point:
+    return dataclasses.replace(at, tangent=_tangent_between(arc, at))
 
 
 def _located(arc: Curve, number: Number) -> Point:

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from ...errors import InputError, require
+from ...errors import require
 from ...terms import Perceptron
 from ...theory.perceptron import LIPSCHITZ, OUTER_BOUND_BETA, atom_count_bound, mass_bound
 from .points import CriticalPoint, linked
@@ -64,11 +64,14 @@ def crowded_mass(point: CriticalPoint) -> float:
 
 
 def perceptron_strength(landscape: Landscape) -> float:
-    """L W of the bounds: sum_j |omega_j| |a_j|^2 times the Lipschitz constant of sigma."""
+    """L W of the bounds: sum_j |omega_j| |a_j|^2 times the Lipschitz constant of sigma.
+
+    NaN with an external term for which no bound is known: other activations, potentials.
+    """
     total = 0.0
     for term in landscape.external:
         if not isinstance(term, Perceptron) or term.activation.name not in LIPSCHITZ:
-            raise InputError("the bounds are known for ReLU and GELU perceptrons only")
+            return float("nan")
         size = np.abs(np.asarray(term.omega)) @ np.sum(np.asarray(term.inner) ** 2, axis=-1)
         total += LIPSCHITZ[term.activation.name] * float(size)
     return total * float(landscape.scale)
@@ -80,6 +83,8 @@ def _bounds(point: CriticalPoint, landscape: Landscape) -> tuple[float, float]:
         return float("nan"), float("nan")
     convention = "metastability" if landscape.shifted else "perspective"
     strength = perceptron_strength(landscape)
+    if np.isnan(strength):
+        return float("nan"), float("nan")
     mass = float(mass_bound(beta, strength, convention))
     count = atom_count_bound(beta, point.masses.min(), strength, convention)
     return mass, float(count)

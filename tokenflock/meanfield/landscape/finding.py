@@ -32,7 +32,7 @@ from ...space import Sphere
 from .points import DIRECTIONS, CriticalPoint, Direction, merged
 from .structure import Landscape, moved, reversed_model, tangent_frames
 
-# The flow is left when no atom is faster than this (times the attention's strength).
+# The flow is left when no atom is faster than this (times the forces at the atom).
 SLOW = 1e-6
 # Field at which the implicit end of the flow hands over to Newton, its most steps, and their bounds.
 NEARLY_ZERO = 1e-11
@@ -63,6 +63,8 @@ def find_critical(
     Costs the flow plus some 50 dense solves of size n (d - 1): a second at n = 64 once compiled.
     """
     landscape = _checked(model, start, direction)
+    require(merge >= 0, f"merge is an angle, got {merge:g}; 0 keeps all atoms apart")
+    require(flow_time > 0, f"flow_time must be positive, got {flow_time:g}")
     strength = float(landscape.strength())
     flow = model if direction == "ascent" else reversed_model(model)
     run = solve(
@@ -80,6 +82,12 @@ def find_critical(
     sign = 1.0 if direction == "ascent" else -1.0
     ended = np.asarray(_implicit_end(landscape, jnp.asarray(final), start.weights, sign))
     points, masses = merged(ended, np.asarray(start.weights), merge)
+    point = _polished(model, landscape, points, masses, direction, run.reached)
+    if point.converged or point.count == start.n:
+        return point
+    # Strong attention between atoms that are one now hid the weak forces on them: finish again without it.
+    again = np.asarray(_implicit_end(landscape, *padded(points, masses), sign))[: len(masses)]
+    points, masses = merged(again, masses, merge)
     return _polished(model, landscape, points, masses, direction, run.reached)
 
 
@@ -96,9 +104,19 @@ def critical_near(
         atoms.ndim == 2 and weights.shape == atoms.shape[:1],
         f"give atoms (k, d) and one mass each, got {atoms.shape} and {weights.shape}",
     )
-    require(bool(np.all(weights > 0)), "masses must be positive; drop the atoms that have none")
-    atoms = atoms / np.linalg.norm(atoms, axis=-1, keepdims=True)
+    _check_direction(direction)
+    require(
+        bool(np.all(np.isfinite(weights) & (weights > 0))),
+        "masses must be positive numbers; drop the atoms that have none",
+    )
+    lengths = np.linalg.norm(atoms, axis=-1, keepdims=True)
+    require(
+        bool(np.all(np.isfinite(lengths) & (lengths > 0))),
+        "atoms are directions: one of those given is zero or not a number; give vectors of any other length",
+    )
     landscape, weights = Landscape.of(model), weights / weights.sum()
+    landscape.check_dimension(atoms.shape[1])
+    atoms = atoms / lengths
     near = np.asarray(_damped(landscape, *padded(atoms, weights)))[: len(weights)]
     return _polished(model, landscape, near, weights, direction, 0.0)
 
@@ -118,23 +136,24 @@ def explore(
 
 
 def _checked(model: Dynamics, start: Measure, direction: str) -> Landscape:
-    require(direction in DIRECTIONS, f"direction is 'descent' or 'ascent', got {direction!r}")
+    _check_direction(direction)
     require(
         isinstance(start.space, Sphere) and not start.batch_shape,
         "find_critical starts from one sample of tokens on a sphere; use explore for many",
     )
-    return Landscape.of(model)
+    landscape = Landscape.of(model)
+    landscape.check_dimension(start.points.shape[-1])
+    return landscape
+
+
+def _check_direction(direction: str) -> None:
+    require(direction in DIRECTIONS, f"direction is 'descent' or 'ascent', got {direction!r}")
 
 
 def _slow(snapshot: Snapshot) -> Array:
-    speed = jnp.max(jnp.abs(velocity(snapshot)))
-    kind = snapshot.model.attentions()[0].kind
-    factor = jnp.exp(snapshot.model.attentions()[0].beta) if _is_form_a(kind) else 1.0
-    return speed - SLOW * factor
-
-
-def _is_form_a(kind: object) -> bool:
-    return getattr(kind, "convention", "metastability") == "perspective"
+    tokens, landscape = snapshot.measure, Landscape.unchecked(snapshot.model)
+    scales = landscape.force_scales(tokens.points, tokens.weights)
+    return jnp.max(jnp.abs(velocity(snapshot)) / scales[:, None]) - SLOW
 
 
 @eqx.filter_jit
@@ -143,13 +162,20 @@ def _implicit_end(
 ) -> Float[Array, "n d"]:
     """Steps (I/h - sign J) xi = sign F with h growing as F falls, until F is nearly zero."""
     n, width = x.shape[0], x.shape[1] - 1
-    root = jnp.repeat(jnp.sqrt(masses), width)
+    present = jnp.repeat(masses > 0, width)
+    root = jnp.where(present, jnp.repeat(jnp.sqrt(masses), width), 1.0)
+    # The slowest forces may be e^{-beta} of the attention's: steps must grow that much longer.
+    longest_time = 1e14 * jnp.maximum(1.0, landscape.strength())
+
+    def size_of(x: Array) -> Array:
+        return _largest(landscape.relative_field(x, masses), masses)
 
     def linear(x: Array) -> tuple[Array, Array]:
         frames = tangent_frames(x)
         force, slope = force_and_slope(landscape, x, masses, frames)
         # In the metric of the masses the slope of a gradient is symmetric.
-        return sign * force.ravel() * root, -sign * root[:, None] * slope / root
+        slope = jnp.where(present[:, None], root[:, None] * slope / root, 0.0)
+        return sign * jnp.where(present, force.ravel() * root, 0.0), -sign * slope
 
     def step(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         x, h, size, count = carry
@@ -159,12 +185,12 @@ def _implicit_end(
         change = (jnp.linalg.solve(matrix, force) / root).reshape(n, width)
         longest = jnp.max(jnp.linalg.norm(change, axis=-1))
         there = moved(x, tangent_frames(x), change)
-        new_size = jnp.max(jnp.abs(landscape.field(there, masses))) / landscape.strength()
+        new_size = size_of(there)
         good = definite & (longest < LONGEST_STEP) & (new_size < 2.0 * size)
         growth = jnp.clip(2.0 * size / new_size, 1.5, 10.0)
         return (
             jnp.where(good, there, x),
-            jnp.clip(jnp.where(good, h * growth, h / 4.0), 1e-6, 1e14),
+            jnp.clip(jnp.where(good, h * growth, h / 4.0), 1e-6, longest_time),
             jnp.where(good, new_size, size),
             count + 1,
         )
@@ -173,9 +199,13 @@ def _implicit_end(
         _, _, size, count = carry
         return (size > NEARLY_ZERO) & (count < IMPLICIT_STEPS)
 
-    size = jnp.max(jnp.abs(landscape.field(x, masses))) / landscape.strength()
-    start = (x, jnp.asarray(1.0), size, jnp.asarray(0))
+    start = (x, jnp.asarray(1.0), size_of(x), jnp.asarray(0))
     return jax.lax.while_loop(unfinished, step, start)[0]
+
+
+def _largest(vectors: Float[Array, "n d"], masses: Float[Array, " n"]) -> Float[Array, ""]:
+    """The largest entry, of atoms that have mass."""
+    return jnp.max(jnp.where((masses > 0)[:, None], jnp.abs(vectors), 0.0))
 
 
 def force_and_slope(
@@ -228,7 +258,7 @@ def _equation(landscape: Landscape, x: Array, masses: Array) -> Callable[[Array,
     frames, present = tangent_frames(x), (masses > 0)[:, None]
 
     def equation(coordinates: Array, _: None) -> Array:
-        field = landscape.field(moved(x, frames, coordinates), masses) / landscape.strength()
+        field = landscape.relative_field(moved(x, frames, coordinates), masses)
         return jnp.where(present, jnp.einsum("ndt,nd->nt", frames, field), coordinates)
 
     return equation
@@ -255,9 +285,7 @@ def _newton(
     linear = lx.SVD(rcond=SMALLEST_SINGULAR)
 
     def residual(coordinates: Array) -> Array:
-        field = landscape.field(moved(x, frames, coordinates), masses)
-        present = jnp.where((masses > 0)[:, None], jnp.abs(field), 0.0)
-        return jnp.max(present) / landscape.strength()
+        return _largest(landscape.relative_field(moved(x, frames, coordinates), masses), masses)
 
     origin = jnp.zeros(frames.shape[::2])
     newton = optx.Newton(rtol=1e-14, atol=1e-14, linear_solver=linear)

@@ -21,10 +21,10 @@ DIRECTIONS = ("descent", "ascent")
 class CriticalPoint:
     """Atoms (k, d) with masses (k,), and how exactly the field vanishes there.
 
-    `residual` is max |F_i| over the atoms in units of the attention's strength (e^beta in form A, 1 in form
-    B and for SA); `uncertainty` the length of the last Newton step, an estimate of the distance to the exact
-    critical point; `energy` E in the model's own units (NaN where there is none). `reached` is the time at
-    which the flow was left for Newton's method, 0 without a flow.
+    `residual` is max |F_i| over the atoms, each in units of the forces that hold it there
+    (`Landscape.force_scales`); `uncertainty` the length of the last Newton step, an estimate of the distance
+    to the exact critical point; `energy` E in the model's own units (NaN where there is none). `reached` is
+    the time at which the flow was left for Newton's method, 0 without a flow.
     """
 
     model: Dynamics
@@ -53,7 +53,11 @@ class CriticalPoint:
 
     @property
     def converged(self) -> bool:
-        """Whether the field vanishes to 1e-12."""
+        """Whether the field vanishes to 1e-12 of the forces that hold the atoms.
+
+        Where strong attention is balanced beside weak external forces, its rounding may not allow that:
+        `certify` then judges by 1e-9, and calls what is worse unclear.
+        """
         return self.residual <= 1e-12
 
     @property

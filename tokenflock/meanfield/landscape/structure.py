@@ -45,26 +45,42 @@ class Landscape(eqx.Module):
     @staticmethod
     def of(model: Dynamics) -> Landscape:
         """The landscape of a model, or a sentence saying why it has none."""
-        attention, external = _gradient_terms(model)
-        kind = attention.kind
-        shifted = isinstance(kind, Softmax) or kind.convention == "metastability"  # type: ignore[union-attr]
-        beta = attention.beta
+        _check_gradient(model)
+        own = Landscape.unchecked(model)
+        beta = own.beta
         require(beta.ndim == 0, "a landscape needs one beta, got a vector; take them one at a time")
         require(float(beta) > 0, "at beta = 0 attention has no kernel e^{beta <x,y>}; use beta > 0")
         require(
-            shifted or float(beta) < LARGEST_BETA,
+            own.shifted or float(beta) < LARGEST_BETA,
             f"e^beta overflows at beta={float(beta):g}; use USA(beta, 'metastability') with the "
             "perceptron's omega times e^{-beta}",
         )
-        B = attention.weights.at(0.0).B
+        return own
+
+    @staticmethod
+    def unchecked(model: Dynamics) -> Landscape:
+        """The numbers of a model that has a landscape, or of its opposite; also of traced models."""
+        attention = model.attentions()[0]
+        external = tuple(part for part in _parts(model.terms) if not isinstance(part, Attention))
+        kind, B = attention.kind, attention.weights.at(0.0).B
+        shifted = isinstance(kind, Softmax) or kind.convention == "metastability"  # type: ignore[union-attr]
         return Landscape(
-            beta,
+            attention.beta,
             jnp.ones(()),
             None if B is None else B[0],
-            external,
+            external,  # type: ignore[arg-type]
             isinstance(kind, Softmax),
             shifted,
         )
+
+    def check_dimension(self, d: int) -> None:
+        """Refuse atoms of another dimension than the weights have."""
+        rows = [term.inner.shape[-1] for term in self.external if isinstance(term, Perceptron)]
+        for width in rows if self.B is None else [*rows, self.B.shape[-1]]:
+            require(
+                width == d,
+                f"the atoms have {d} coordinates, the model's weights {width}; use the same number",
+            )
 
     @property
     def has_energy(self) -> bool:
@@ -113,6 +129,37 @@ class Landscape(eqx.Module):
             pull = self.strength() * (masses * jnp.exp(scores) * others) @ keys
         force = pull + jax.vmap(jax.grad(self.potential))(x)
         return force - jnp.sum(force * x, axis=-1, keepdims=True) * x
+
+    def force_scales(
+        self, x: Float[Array, "n d"], masses: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
+        """What a vanishing field is small against at every atom: the weaker kind of force that holds it.
+
+        A_i = s sum_{j != i} m_j e^{beta (r_ij - 1)} |B x_j| are the pulls of the others, U_i = |grad f| +
+        |Hess f| the external forces (with the curvature, since the slope may vanish where the atom rests).
+        Form A has A_i ~ e^beta, to which any U_i may be nothing: the scale is max(U_i, min(A_i, max U)), so
+        that U has to be balanced too. An atom out of reach of the neurons is measured against A_i; without
+        external forces all are. Atoms without mass, and a lone atom that nothing moves, have scale 1.
+        """
+        keys = self.keys(x)
+        scores = self.beta * (x @ keys.T - 1.0)
+        others = 1.0 - jnp.eye(x.shape[0]) if self.B is None else 1.0
+        weights = masses * jnp.exp(scores)
+        total = jnp.sum(weights, axis=-1) if self.normalised else 1.0 / self.strength()
+        attention = (weights * others) @ jnp.linalg.norm(keys, axis=-1) / total
+        external = jnp.where(masses > 0, jax.vmap(self._external_force)(x), 0.0)
+        strongest = jnp.max(external)
+        held = jnp.maximum(external, jnp.minimum(attention, strongest))
+        scales = jnp.where(strongest > 0, held, attention)
+        return jax.lax.stop_gradient(jnp.where((masses > 0) & (scales > 0), scales, 1.0))
+
+    def _external_force(self, x: Float[Array, " d"]) -> Float[Array, ""]:
+        slope, bend = jax.grad(self.potential)(x), jax.hessian(self.potential)(x)
+        return jnp.linalg.norm(slope) + jnp.linalg.norm(bend)
+
+    def relative_field(self, x: Float[Array, "n d"], masses: Float[Array, " n"]) -> Array:
+        """F_i over `force_scales`."""
+        return self.field(x, masses) / self.force_scales(x, masses)[:, None]
 
     def second_variation(
         self, x: Float[Array, "n d"], masses: Float[Array, " n"], frames: Float[Array, "n d t"]
@@ -215,10 +262,8 @@ def _parts(term: Term) -> tuple[Term, ...]:
     return term.terms if isinstance(term, Sum) else (term,)
 
 
-def _gradient_terms(
-    model: Dynamics,
-) -> tuple[Attention, tuple[Perceptron | Potential, ...]]:
-    """The attention and the external terms of a model that follows a gradient; others are refused."""
+def _check_gradient(model: Dynamics) -> None:
+    """Refuse models that do not follow a gradient."""
     require(
         model.noise is None, f"{model.label} has noise: it has no critical points; leave noise out"
     )
@@ -232,8 +277,8 @@ def _gradient_terms(
         f"a landscape needs one attention term, {model.label} has {len(attentions)}",
     )
     _check_attention(attentions[0])
-    external = [part for part in _parts(model.terms) if not isinstance(part, Attention)]
-    return attentions[0], tuple(_external(part) for part in external)
+    for part in _parts(model.terms):
+        _check_external(part)
 
 
 def _check_attention(attention: Attention) -> None:
@@ -263,11 +308,11 @@ def _check_attention(attention: Attention) -> None:
     )
 
 
-def _external(term: Term) -> Perceptron | Potential:
-    if isinstance(term, Potential):
-        return term
+def _check_external(term: Term) -> None:
+    if isinstance(term, Attention | Potential):
+        return
     if isinstance(term, Perceptron) and term.omega is not None:
-        return term
+        return
     raise InputError(
         f"this {type(term).__name__} is not the gradient of a potential; use "
         "Perceptron.gradient(omega, a) or Potential(f)"
