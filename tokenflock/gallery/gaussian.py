@@ -18,7 +18,7 @@ from ..terms import Attention
 from ..weights import Weights
 from .core import Album, Job
 
-ALBUM = Album("2501.18322")
+ALBUM = Album("2501.18322v2")
 COVARIANCE = np.array([[1.0, 0.45], [0.45, 0.6]])
 # One eigenvalue 0 and one -1.2; two positive ones, 0.5 and 0.2, in another frame.
 FLATTENING = -1.2 * np.outer([0.6, 0.8], [0.6, 0.8])
