@@ -26,7 +26,7 @@ ALBUM = Album("2606.05140")
     title="How noise gives way to order: continuously, or by a jump",
     shows="below beta_* the ordered branch leaves the uniform state at T_1 towards the cold and nothing "
     "depends on the past; above it the branch leaves towards the warm, unstable (dashed) until it folds "
-    "(stability as seen by densities with the same axis, which on S^2 are not all), and the equation swept "
+    "(stability as seen by densities with the same axis, which are not all), and the equation swept "
     "down (triangles down) and up (triangles up) shows a loop between T_1 and the fold. Tokens (dots, bars "
     "3/sqrt(n)) drawn from the law of the branch stay on it, less tightly next to a continuous threshold, "
     "where fluctuations are large. Below: the free energy of ordered states crosses that of the uniform "
@@ -197,8 +197,8 @@ def _draw_advantage(axes: Any, one: xr.Dataset) -> None:
     title="Where the uniform and the ordered state are stable",
     shows="in units of the linear threshold T_1: from beta_* (star) on, the temperature of the jump, where "
     "free energies cross, and that of the fold, the end of the ordered state, rise above T_1; between T_1 "
-    "and the fold both states are stable (the ordered one as seen by densities with the same axis, which on "
-    "S^2 are not all). Right: the curvature g of the branch at its threshold, T = T_1 (1 "
+    "and the fold both states are stable (the ordered one as seen by densities with the same axis, which "
+    "are not all). Right: the curvature g of the branch at its threshold, T = T_1 (1 "
     "+ g r^2), measured (crosses) and in theory (lines): USA changes sign at beta_*, SA stays negative, so "
     "that its onset is continuous at every beta shown",
     quick={
