@@ -27,7 +27,7 @@ from ..space import Sphere
 from ..terms import GELU, RELU, Perceptron
 from .core import Album, Job
 
-ALBUM = Album("2601.21366")
+ALBUM = Album("2601.21366v2")
 # Two neurons whose potential has one minimum, not symmetric about it.
 OMEGA, TURNS = np.array([-1.2, -0.9]), np.array([0.4, 1.6])
 EVENTS = {"bifurcation": "o", "fold": "D", "kink": "x"}
@@ -43,8 +43,8 @@ def _two_neurons(size: float) -> Perceptron:
     title="Two atoms split as attention outweighs the perceptron",
     shows="descent with a GELU perceptron: for a strong perceptron or a small beta both atoms rest at the "
     "minimum of v (one line). Where repulsion wins, that state loses its stability (dashed) and meets the "
-    "branch on which the atoms are apart. The potential is not symmetric: the branch crosses, and turns back "
-    "at a fold close by",
+    "branch on which the atoms are apart. The potential is not symmetric: the branch crosses that state "
+    "instead of ending there",
     quick={
         "masses": (0.6, 0.4),
         "beta": 4.0,

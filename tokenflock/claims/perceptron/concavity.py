@@ -25,6 +25,13 @@ LARGE_BETA = {
     at_paper_scale={"beta": 256.0, "points": 400_000},
     needs={"beta >= 0.423": lambda c: c.beta >= 0.423},
     control=broken("below 0.423 the bound beyond theta_c is false", beta=0.1),
+    errata=[
+        misprint(
+            "the bound 2 beta e^{beta-3/2} beyond theta_c is printed for every beta > 0. At theta = pi the "
+            "value is beta e^{-beta}, larger below 3/4 - log(2)/2 = 0.4034; the bound holds from 0.423",
+            beta=0.2,
+        )
+    ],
 )
 def kernel_concavity(case: Case) -> list[Comparison]:
     """K''/(beta e^beta) on a grid of [0, pi]: its sign around theta_c, its largest values on both sides."""
