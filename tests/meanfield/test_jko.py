@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize
 
 import tokenflock as flock
 from tokenflock.density import Density
@@ -64,6 +65,39 @@ def test_a_movement_is_closer_and_lower_than_any_other():
         for _ in range(5):
             assert objective(step + size * rng.normal(size=40)) > least
     assert objective(np.asarray(start.state)) > least
+
+
+def test_a_root_of_the_gradient_that_is_no_minimum_is_refused():
+    """At tau = 3 and 10 Newton's method ends at saddles, above the start; below, at the minimum.
+
+    The minimum is checked against BFGS of scipy, for the objective written out again.
+    """
+    model, start = flock.USA(1.0), Density.from_law(Quantiles(24), cosine(0.3, 1))
+    theta = np.asarray(start.state)
+
+    def objective(phi, tau):
+        energy = np.exp(np.cos(phi[:, None] - phi)).mean() / 2
+        return ((phi - theta) ** 2).mean() / (2 * tau) - energy
+
+    for tau in (0.3, 1.0):
+        found = np.asarray(jko_flow(model, start, tau, 1)[-1])
+        other = scipy.optimize.minimize(objective, theta, (tau,), "BFGS", options={"gtol": 1e-8})
+        assert objective(found, tau) < objective(theta, tau)
+        # Both gradients are below 1e-8, and so is their squared distance times the curvature.
+        assert objective(found, tau) == pytest.approx(other.fun, abs=1e-12)
+    for tau in (3.0, 10.0):
+        with pytest.raises(SolveError, match="not convex on the way"):
+            jko_flow(model, start, tau, 1)
+
+
+def test_a_symmetric_drift_is_a_gradient():
+    """diag(1, 0) is the gradient of x_1^2/2: a step from quantiles rises along it."""
+    model = flock.USA(1.0, plus=Drift(np.diag([1.0, 0.0])))
+    start = Density.from_law(Quantiles(24), cosine(0.3, 1))
+    step = np.asarray(jko_flow(model, start, 0.01, 1)[-1])
+    velocity = np.asarray(start.on.scheme().transport(model, 0.0, start.state))
+    # First order in tau, with rates of about one.
+    np.testing.assert_allclose(step - start.state, 0.01 * velocity, atol=5e-4)
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ def coupling_slope(covariance: Float[Array, "d d"], A: Float[Array, "d d"]) -> F
     M = R U n W^T R^{-1} = R g(R A Sigma A^T R) R A, without an inverse of Sigma. O(d^3).
     """
     root = spectral(_root, covariance)
-    inner = root @ A @ root
-    return root @ spectral(_damping, inner @ inner.T) @ root @ A
+    squares, scale = _scaled_squares(root @ A @ root)
+    return root @ spectral(_damping, squares, scale) @ root @ A
 
 
 def coupling_energy(
@@ -33,11 +33,11 @@ def coupling_energy(
     = (alpha^T A alpha + sum_i (D_i n_i + log(1 - n_i^2)/2))/2.
     """
     root = spectral(_root, covariance)
-    inner = root @ A @ root
-    squares = jnp.maximum(jnp.linalg.eigvalsh(inner @ inner.T), 0.0)
-    damping = _damping(squares)
-    # n^2 = D^2 g^2 and 1 - n^2 = n/D = g.
-    gain = squares * damping + jnp.log(damping) / 2.0
+    matrix, scale = _scaled_squares(root @ A @ root)
+    squares = jnp.maximum(jnp.linalg.eigvalsh(matrix), 0.0)
+    damping = _damping(squares, scale)
+    # n^2 = D^2 g^2 and 1 - n^2 = n/D = g; D^2 g without the number D^2.
+    gain = scale * squares * (scale * damping) + jnp.log(damping) / 2.0
     return (mean @ A @ mean + jnp.sum(gain)) / 2.0
 
 
@@ -61,38 +61,53 @@ def coupling_power(
     return (of_mean + of_spread + of_noise) / 2.0
 
 
-def _root(x: Array) -> Array:
+def _scaled_squares(inner: Float[Array, "d d"]) -> tuple[Float[Array, "d d"], Float[Array, ""]]:
+    """N N^T/c^2 and c >= 1, the size of N: the squares of N = 1e160 are no numbers.
+
+    Nothing depends on c, so its derivative is left out.
+    """
+    scale = jax.lax.stop_gradient(jnp.maximum(1.0, jnp.max(jnp.abs(inner))))
+    unit = inner / scale
+    return unit @ unit.T, scale
+
+
+def _root(x: Array, scale: Array | float) -> Array:
+    """sqrt(x)."""
     return jnp.sqrt(jnp.maximum(x, 0.0))
 
 
-def _damping(x: Array) -> Array:
-    return 2.0 / (1.0 + jnp.sqrt(1.0 + 4.0 * jnp.maximum(x, 0.0)))
+def _damping(x: Array, scale: Array | float) -> Array:
+    """g(c^2 x) = 2/(1 + sqrt(1 + 4 c^2 x)) = (1/c)/(1/(2c) + sqrt(x + 1/(2c)^2))."""
+    half = 0.5 / scale
+    return (1.0 / scale) / (half + jnp.sqrt(jnp.maximum(x, 0.0) + half**2))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def spectral(f: Callable[[Array], Array], X: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """f(X) of a symmetric matrix: f applied to its eigenvalues.
+def spectral(
+    f: Callable[..., Array], X: Float[Array, "d d"], scale: Array | float = 1.0
+) -> Float[Array, "d d"]:
+    """f(X, scale) of a symmetric matrix: f applied to its eigenvalues; `scale` is held constant.
 
     Its derivative is that of Daleckii and Krein, which equal eigenvalues do not disturb; the square
     root has none where an eigenvalue is 0, and 0 is returned for those entries.
     """
     values, vectors = jnp.linalg.eigh(X)
-    return (vectors * f(values)) @ vectors.T
+    return (vectors * f(values, scale)) @ vectors.T
 
 
 @spectral.defjvp
 def _spectral_jvp(
-    f: Callable[[Array], Array], primals: tuple[Array], tangents: tuple[Array]
+    f: Callable[..., Array], primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    (X,), (dX,) = primals, tangents
+    (X, constant), (dX, _) = primals, tangents
     values, vectors = jnp.linalg.eigh(X)
-    image = f(values)
+    image = f(values, constant)
     gap = values[:, None] - values
     scale = jnp.max(jnp.abs(values)) + jnp.finfo(values.dtype).tiny
     close = jnp.abs(gap) < 1e-6 * scale
     # Of close eigenvalues the slope at their middle: the error is of second order in the gap.
     middle = (values[:, None] + values) / 2.0
-    slope = jax.vmap(jax.grad(lambda x: f(x)))(middle.ravel()).reshape(middle.shape)
+    slope = jax.vmap(jax.grad(lambda x: f(x, constant)))(middle.ravel()).reshape(middle.shape)
     quotient = (image[:, None] - image) / jnp.where(close, 1.0, gap)
     divided = jnp.where(close, slope, quotient)
     divided = jnp.where(jnp.isfinite(divided), divided, 0.0)

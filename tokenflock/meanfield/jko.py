@@ -4,9 +4,11 @@ A step of Jordan, Kinderlehrer and Otto from mu, for the functional A that the f
 
     next = argmin over nu of W2(mu, nu)^2/(2 tau) - A[nu].
 
-`jko_flow` takes it in quantiles, where W2^2 = (1/n) sum_m (phi_m - theta_m)^2 as long as no quantile moves
-by half a turn, by Newton's method on the n angles. `entropic_jko_step` takes it on a grid, with Sinkhorn's
-divergence in the place of W2^2. Repeated steps agree with the flow to first order in tau.
+`jko_flow` takes it in quantiles, where W2^2 = (1/n) sum_m (phi_m - theta_m)^2 as long as handing every
+quantile to its neighbour's place costs more, by Newton's method on the n angles. A root of the gradient need
+not be a minimum: it is taken only if the objective is convex at the start, half-way and at the root, and
+falls (see `_is_movement`); tau is otherwise refused as too large. `entropic_jko_step` takes it on a grid,
+with Sinkhorn's divergence in the place of W2^2. Repeated steps agree with the flow to first order in tau.
 """
 
 from __future__ import annotations
@@ -24,14 +26,16 @@ from ..dynamics import Dynamics
 from ..errors import InputError, SolveError, require
 from ..kinds import Softmax
 from ..space import Sphere
-from ..terms import Attention
-from .ascent import has_pairs, rising, terms_of, tied_ratios
+from ..terms import Attention, Drift, Term
+from .ascent import TIED_TOLERANCE, has_pairs, rising, terms_of, tied_ratios
 from .circle import Fourier
 from .quantiles import Characteristics, Quantiles, gaps
 
 # Newton's method ends at this change of the angles, in radians.
 ANGLE_TOLERANCE = 1e-12
 NEWTON_STEPS = 50
+# By so much, relatively, rounding may seem to raise the objective of a step that goes nowhere.
+ROUNDING = 1e-13
 # Sinkhorn's marginal error, the error of the minimiser on a grid, and most iterations of each.
 SINKHORN_THRESHOLD = 1e-10
 GRID_TOLERANCE = 1e-9
@@ -64,7 +68,8 @@ def movements(
     if not bool(jnp.all(kept)):
         raise SolveError(
             f"a minimising movement of tau={tau:g} was not found (step {int(jnp.argmin(kept)) + 1} of "
-            f"{steps}); use a smaller tau"
+            f"{steps}): W2^2/(2 tau) - A is not convex on the way, or Newton's method did not converge; use "
+            "a smaller tau"
         )
     return path
 
@@ -96,11 +101,34 @@ def _movements(
             max_steps=NEWTON_STEPS,
             throw=False,
         )
-        ordered = jnp.all(gaps(found.value) > 0)
-        return found.value, (found.value, ordered & (found.result == optx.RESULTS.successful))
+        kept = _is_movement(objective, inertia, theta, found.value)
+        return found.value, (found.value, kept & (found.result == optx.RESULTS.successful))
 
     _, (path, kept) = jax.lax.scan(move, state, None, length=steps)
     return jnp.concatenate([state[None], path]), kept
+
+
+def _is_movement(
+    objective: Callable[[Array], Array],
+    inertia: Float[Array, " quantile"],
+    theta: Float[Array, " quantile"],
+    phi: Float[Array, " quantile"],
+) -> Bool[Array, ""]:
+    """Whether the critical point phi is the minimum that belongs to theta.
+
+    In order; the objective no larger than at theta (up to rounding); its Hessian positive definite at
+    both ends and half-way; and no cheaper way to the same measure. Of those ways, phi_m -> phi_{m+k}
+    around the circle, k = 1 and -1 decide, the cost being convex in k (`transport`).
+    """
+    ordered = jnp.all(gaps(phi) > 0)
+    before, after = objective(theta), objective(phi)
+    falls = after <= before + ROUNDING * (1.0 + jnp.abs(before))
+    on_the_way = jnp.stack([theta, (theta + phi) / 2.0, phi])
+    lowest = jnp.linalg.eigvalsh(jax.vmap(jax.hessian(objective))(on_the_way))[:, 0]
+    turn = 2 * jnp.pi
+    ways = [phi, jnp.append(phi[1:], phi[0] + turn), jnp.append(phi[-1] - turn, phi[:-1])]
+    here, on, back = (jnp.mean(inertia * (way - theta) ** 2) for way in ways)
+    return ordered & falls & jnp.all(lowest > 0) & (here <= on) & (here <= back)
 
 
 def check_gradient_flow(model: Dynamics) -> None:
@@ -115,10 +143,19 @@ def check_gradient_flow(model: Dynamics) -> None:
             require(tied, "minimising movements need attention with V = c B and B symmetric")
         else:
             require(
-                rising(term, 2) is term,
+                _is_gradient(term),
                 f"{type(term).__name__} is not the gradient of a potential, so the model has no "
                 "minimising movements",
             )
+
+
+def _is_gradient(term: Term) -> bool:
+    """Whether the term is the whole of its part in grad dA/dmu."""
+    part = rising(term, 2)
+    if isinstance(term, Drift) and isinstance(part, Drift):
+        off = jnp.max(jnp.abs(term.matrix - part.matrix))
+        return bool(off <= TIED_TOLERANCE * jnp.max(jnp.abs(term.matrix)))
+    return part is term
 
 
 # --- On a grid, with entropic transport -----------------------------------------------------------

@@ -12,7 +12,8 @@ lost; give a smaller atol instead.
 
 Softmax attention with a positive direction blows up in finite time. Near it the second moment grows at
 the rate r = p/(t* - t), so a run ends with the outcome "blow-up" where r t reaches `Moments.horizon`:
-what is left is then about 1/horizon of the time gone. Growth at a bounded rate never ends a run.
+what is left is then about 1/horizon of the time gone. Growth at a constant rate is no blow-up: numbers leave
+the range of doubles before r t reaches 3000. There, at `LARGEST_NUMBER`, a run ends as "non-finite".
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ from .coupling import coupling_energy, coupling_power
 
 # How far rounding may take a covariance from symmetric and semidefinite, relative to its size.
 ROUNDING = 1e-12
+# Where a run ends as "non-finite": doubles end at 1.8e308, and what is left is for the sums of one step.
+LARGEST_NUMBER = 1e300
 
 
 class Moments(Discretisation):
@@ -185,7 +188,10 @@ class MomentScheme(Scheme):
         return jnp.trace(gaussian(state).second_moment)
 
     def strain(self, model: Dynamics, t: Scalar, state: Array) -> Array:
-        """t r with r = 2 int <x, v> dmu / int |x|^2 dmu, the field's own growth rate (0 if it shrinks)."""
+        """t r with r = 2 int <x, v> dmu / int |x|^2 dmu, the field's own growth rate (0 if it shrinks).
+
+        NaN where moments or the power, which is integrated beside them, leave the range of doubles.
+        """
         mu = gaussian(state)
         velocity = field(model, t, mu)
         # In units of its own size: the square of a mean of 1e200 is not a number.
@@ -197,14 +203,16 @@ class MomentScheme(Scheme):
         total = jnp.trace(covariance) + mean @ mean
         relative = growth / jnp.where(total > 0, total, 1.0)
         # Not a maximum: a rate that is not a number must not look like rest.
-        return jnp.where(relative <= 0, 0.0, jnp.asarray(t) * relative)
+        strain = jnp.where(relative <= 0, 0.0, jnp.asarray(t) * relative)
+        largest = jnp.maximum(jnp.max(jnp.abs(state)), jnp.abs(self.power(model, t, state)))
+        return jnp.where(largest <= LARGEST_NUMBER, strain, jnp.nan)
 
     def functionals(self) -> dict[str, Functional]:
         return {
             **shape.functionals(gaussian),
             "free_energy": self.free_energy,
             "free_energy_rate": self.power,
-            "order_parameter": lambda model, t, state: jnp.linalg.norm(gaussian(state).mean),
+            "order_parameter": lambda model, t, state: _length(gaussian(state).mean),
             "effective_rank": lambda model, t, state: spectrum_rank(
                 jnp.linalg.eigvalsh(gaussian(state).second_moment)
             ),
@@ -226,6 +234,13 @@ def _share(head: Head) -> Float[Array, ""]:
     """c with V = c A, by least squares; 0 for A = 0."""
     size = jnp.sum(head.score**2)
     return jnp.sum(head.V * head.score) / jnp.where(size > 0, size, 1.0)
+
+
+def _length(x: Float[Array, " d"]) -> Float[Array, ""]:
+    """|x|, also where |x|^2 is beyond the range of doubles."""
+    size = jnp.max(jnp.abs(x))
+    unit = jnp.where(size > 0, size, 1.0)
+    return size * jnp.linalg.norm(x / unit)
 
 
 def temperature(model: Dynamics) -> Array:
