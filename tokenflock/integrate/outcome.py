@@ -32,7 +32,8 @@ ADVICE = {
     ),
     "non-finite": (
         "the tokens became NaN or infinite: lower the step or the noise, and check the weights; on "
-        "R^d use the rescaled frame (RescaledSA), since tokens grow like e^(lambda t)"
+        "R^d use the rescaled frame (RescaledSA), since tokens grow like e^(lambda t); a Gaussian density "
+        "ends where its moments reach 1e300, near the range of doubles: stop it earlier"
     ),
     "unresolved": (
         "the density has grown scales finer than its discretisation holds: attention sharpens "
