@@ -36,6 +36,7 @@ def test_quantiles_of_a_law():
     assert found.rate[0] == pytest.approx(-1.0, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_quantiles_follow_the_density():
     """Without noise quantiles stay quantiles: the distance at t is the closed form of the density at t."""
     model, t = flock.SA(2.0), 0.7

@@ -103,6 +103,7 @@ def check_runs(on, name, degrees):
     return seen
 
 
+@pytest.mark.slow
 def test_runs_grow_as_foretold():
     """One program: all degrees that can be seen to grow on the circle."""
     assert len(check_runs(Fourier(24), "SA", np.arange(1, 19))) >= 14

@@ -88,6 +88,7 @@ def test_a_spread_measure_collapses_at_the_rate_of_its_antipode():
     assert run.health["largest_tail"] == 0
 
 
+@pytest.mark.slow
 def test_quantiles_follow_a_density_until_it_is_atoms():
     """USA at beta = 5 from 1 + 0.01 cos 3 theta: three atoms of mass 1/3, long after modes give up."""
     start = Density.from_law(Quantiles(300), cosine(0.01, 3))

@@ -215,7 +215,7 @@ def test_refusals_say_what_to_do():
     with pytest.raises(InputError, match="degree from 1"):
         Zonal(3, 0)
     with pytest.raises(InputError, match="density on Zonal"):
-        Zonal.sample(Density.from_law(Fourier(4), exponential(1.0)), 5, 0)
+        Zonal.sample(Density.from_law(Fourier(16), exponential(1.0)), 5, 0)
 
 
 # --- runs -----------------------------------------------------------------------------------------
