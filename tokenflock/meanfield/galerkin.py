@@ -17,7 +17,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import xlogy
+from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Bool, Float
 
 from ..density import Functional, Scheme
@@ -342,14 +342,18 @@ class Galerkin(Scheme):
     def tail(self, state: Array) -> Array:
         """The size of the last degree, as every coefficient above the middle foretells it.
 
-        A coefficient c of degree l > L/2 foretells c^{L/l}: geometric decay from 1 at degree 0. The last
-        ones say so themselves; the others are asked because a state with a k-fold symmetry has only
-        multiples of k, which may all lie below the last ones, but never all below the middle.
+        No coefficient of degree l of a probability exceeds m_l = max |phi|. One of size c, l > L/2, foretells
+        m_L (c/m_l)^{L/l}: geometric decay from degree 0. The last ones say so themselves; the others are
+        asked because a state with a k-fold symmetry has only multiples of k, which may all lie below the
+        last ones, but never all below the middle.
         """
         degrees, last = self.basis.degrees, self.basis.degree
         upper = degrees > last / 2
-        sizes = jnp.where(upper, jnp.abs(state), 0.0)
-        return jnp.max(jnp.where(upper, sizes ** (last / jnp.where(upper, degrees, last)), 0.0))
+        asked = jnp.where(upper, degrees, last)
+        most = _largest_harmonic(asked, self.basis.space.d)
+        shares = jnp.where(upper, jnp.abs(state), 0.0) / most
+        end = _largest_harmonic(jnp.asarray(float(last)), self.basis.space.d)
+        return end * jnp.max(shares ** (last / asked))
 
     def measure(self, state: Array) -> Measure:
         return self.basis.measure(self._masses(self.basis.synthesise(state)))
@@ -359,6 +363,14 @@ class Galerkin(Scheme):
 
     def nodes(self, state: Array) -> Float[Array, "node d"]:
         return self.basis.nodes
+
+
+def _largest_harmonic(degree: Array, d: int) -> Array:
+    """max |phi| over harmonics of a degree >= 1, at most the root of their number N_l."""
+    if d == 2:
+        return jnp.full_like(degree, 2.0**0.5)
+    count = gammaln(degree + d - 2) - gammaln(degree + 1) - gammaln(d - 1.0)
+    return jnp.sqrt(2 * degree + d - 2) * jnp.exp(count / 2)
 
 
 def _value(term: Attention, t: Scalar) -> Array:
