@@ -212,8 +212,11 @@ class Dynamics(eqx.Module):
 
     def attentions(self) -> list[Attention]:
         """The attention terms."""
-        parts = self.terms.terms if isinstance(self.terms, Sum) else (self.terms,)
-        return [part for part in parts if isinstance(part, Attention)]
+        return [part for part in self.parts() if isinstance(part, Attention)]
+
+    def parts(self) -> tuple[Term, ...]:
+        """The terms of the velocity, one by one."""
+        return self.terms.terms if isinstance(self.terms, Sum) else (self.terms,)
 
     def for_sample(self, index: Array) -> Dynamics:
         """The model met by one sample of a batch: schedules drawn per sample change their key."""

@@ -148,6 +148,19 @@ class Weights(Schedule):
         """V x_j."""
         return _apply(self.V, x, self.heads)
 
+    def bilinear(self, d: int) -> Float[Array, "heads d d"]:
+        """B = Q^T K of every head, given or not."""
+        if self.B is not None:
+            return self.B
+        identity = jnp.broadcast_to(jnp.eye(d), (self.heads, d, d))
+        query = identity if self.Q is None else self.Q
+        return jnp.einsum("hkd,hke->hde", query, identity if self.K is None else self.K)
+
+    def value_matrices(self, d: int) -> Float[Array, "heads d d"]:
+        """V of every head as a matrix, also where it is a number or left out."""
+        V = jnp.ones(()) if self.V is None else self.V
+        return jnp.broadcast_to(V * jnp.eye(d) if V.ndim == 0 else V, (self.heads, d, d))
+
 
 def _is_number(value: object) -> bool:
     return value is not None and np.ndim(value) == 0  # type: ignore[arg-type]

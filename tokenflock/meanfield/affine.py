@@ -29,7 +29,7 @@ from ..errors import InputError, require
 from ..kinds import DotProduct, Kind, Linear, Sinkhorn, Softmax, SquaredDistance
 from ..masks import Full
 from ..runtime import Scalar
-from ..terms import Attention, Drift, Sum, Term
+from ..terms import Attention, Drift
 from ..weights import check_dimension
 from .coupling import coupling_slope
 
@@ -130,16 +130,11 @@ def head_field(kind: Kind) -> Callable[[Head, Gaussian], Affine] | None:
     return {Sinkhorn: sinkhorn_field, Linear: linear_field}.get(type(kind))
 
 
-def terms_of(model: Dynamics) -> tuple[Term, ...]:
-    """The terms of a model, one by one."""
-    return model.terms.terms if isinstance(model.terms, Sum) else (model.terms,)
-
-
 def field(model: Dynamics, t: Scalar, mu: Gaussian) -> Affine:
     """The field of the whole model: heads and terms are added."""
     d = mu.mean.size
     total = Affine(jnp.zeros(d), jnp.zeros((d, d)))
-    for term in terms_of(model):
+    for term in model.parts():
         if isinstance(term, Attention):
             of_head = head_field(term.kind)
             assert of_head is not None
@@ -157,7 +152,7 @@ def drift_matrix(term: Drift, d: int) -> Float[Array, "d d"]:
 
 def check_affine(model: Dynamics, d: int) -> None:
     """Refuse terms whose field at a Gaussian is not affine, or that do not fit R^d."""
-    for term in terms_of(model):
+    for term in model.parts():
         require(
             isinstance(term, Attention | Drift),
             f"{type(term).__name__} does not keep a Gaussian Gaussian: its field is not affine; use "

@@ -31,22 +31,15 @@ from ..kinds import Kernel, Linear, Sigmoid, Unnormalised
 from ..masks import Full
 from ..measure import Measure
 from ..observables.base import Observable, Snapshot
-from ..observables.energies import energy, scaled_energy
+from ..observables.energies import energy, is_exponential, scaled_energy
+from ..observables.identities import TIED_TOLERANCE
 from ..reduce import Reduction
 from ..runtime import Scalar
-from ..terms import Attention, Drift, Perceptron, Potential, Sum, Term
+from ..terms import Attention, Drift, Perceptron, Potential, Term
 from ..weights import Weights
-from .kernel import is_exponential
 
-# V = c B and B = B^T are asked to this relative accuracy: matrix products of exact data reach it.
-TIED_TOLERANCE = 1e-10
 # e^600 is far from the end of the range of doubles, e^710 beyond it.
 LARGEST_LIFT = 600.0
-
-
-def terms_of(model: Dynamics) -> tuple[Term, ...]:
-    """The terms of a model, one by one."""
-    return model.terms.terms if isinstance(model.terms, Sum) else (model.terms,)
 
 
 def rising(term: Term, d: int) -> Term | None:
@@ -136,7 +129,7 @@ def tied_ratios(weights: Weights, d: int) -> Float[Array, " heads"]:
     """c_h of V_h = c_h B_h with B_h symmetric, and 0 where it is not so."""
     if not weights.matrices():
         return jnp.ones(1) if weights.V is None else jnp.reshape(weights.V, 1)
-    B, V = _bilinear(weights, d), jnp.swapaxes(weights.values(jnp.eye(d)), -1, -2)
+    B, V = weights.bilinear(d), weights.value_matrices(d)
     ratio = jnp.sum(V * B, axis=(-2, -1)) / jnp.sum(B * B, axis=(-2, -1))
     off = jnp.max(jnp.abs(V - ratio[:, None, None] * B), axis=(-2, -1))
     skew = jnp.max(jnp.abs(B - jnp.swapaxes(B, -1, -2)), axis=(-2, -1))
@@ -144,12 +137,6 @@ def tied_ratios(weights: Weights, d: int) -> Float[Array, " heads"]:
         skew <= TIED_TOLERANCE * jnp.max(jnp.abs(B), axis=(-2, -1))
     )
     return jnp.where(tied, ratio, 0.0)
-
-
-def _bilinear(weights: Weights, d: int) -> Float[Array, "heads d d"]:
-    """B = Q^T K, from the scores of the coordinate vectors."""
-    queries, keys = weights.queries(jnp.eye(d)), weights.keys(jnp.eye(d))
-    return jnp.einsum("hik,hjk->hij", queries, keys)
 
 
 def one_per_head(term: Attention, d: int) -> list[Attention]:
@@ -163,7 +150,7 @@ def one_per_head(term: Attention, d: int) -> list[Attention]:
     with known_numbers():
         if not weights.matrices():
             return [Attention(None, term.beta, term.kind)]
-        return [Attention(Weights(B=B), term.beta, term.kind) for B in _bilinear(weights, d)]
+        return [Attention(Weights(B=B), term.beta, term.kind) for B in weights.bilinear(d)]
 
 
 def _rising_attention(term: Attention, d: int) -> Attention:
@@ -174,7 +161,7 @@ def _rising_attention(term: Attention, d: int) -> Attention:
         pull = (lift(term) if exponential else 1.0) * tied_ratios(weights, d)
         if not weights.matrices():
             return Attention(Weights(V=pull[0]), term.beta, kind)
-        B = _bilinear(weights, d)
+        B = weights.bilinear(d)
         return Attention(Weights(B=B, V=pull[:, None, None] * B), term.beta, kind)
 
 

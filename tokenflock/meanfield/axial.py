@@ -23,10 +23,10 @@ from jaxtyping import Array, Float
 from ..errors import require
 from ..kinds import Softmax, Unnormalised
 from ..masks import Full
+from ..observables.energies import is_exponential
 from ..runtime import is_traced
 from ..terms import Attention
 from ..weights import Weights
-from .kernel import is_exponential
 from .legendre import gauss
 
 TURNS = 128
@@ -65,7 +65,7 @@ class AxialKernel(eqx.Module):
 def axial_kernel(term: Attention, u: Float[Array, " node"], d: int) -> AxialKernel:
     """The tables of one attention term."""
     weights = term.weights.at(0.0)
-    B, V = axis_entries(_bilinear(weights, d)), axis_entries(_values(weights, d))
+    B, V = axis_entries(weights.bilinear(d)), axis_entries(weights.value_matrices(d))
     one_head = jax.vmap(lambda b, v: _head(term, b, v, u, d))
     return AxialKernel(*one_head(B, V), B[:, 0])
 
@@ -108,22 +108,6 @@ def axis_entries(matrices: Float[Array, "heads d d"]) -> Float[Array, "heads 2"]
     return jnp.stack([matrices[:, 0, 0], matrices[:, 1, 1]], axis=-1)
 
 
-def _bilinear(weights: Weights, d: int) -> Float[Array, "heads d d"]:
-    identity = jnp.broadcast_to(jnp.eye(d), (weights.heads, d, d))
-    if weights.B is not None:
-        return weights.B
-    query = identity if weights.Q is None else weights.Q
-    key = identity if weights.K is None else weights.K
-    return jnp.einsum("hkd,hke->hde", query, key)
-
-
-def _values(weights: Weights, d: int) -> Float[Array, "heads d d"]:
-    identity = jnp.broadcast_to(jnp.eye(d), (weights.heads, d, d))
-    if weights.V is None:
-        return identity
-    return weights.V if weights.V.ndim == 3 else weights.V * identity
-
-
 def check_axial(term: Attention, d: int) -> None:
     """Refuse attention that does not respect the first axis, or has no reduced kernel."""
     require(
@@ -138,7 +122,7 @@ def check_axial(term: Attention, d: int) -> None:
     if is_traced(term.weights):
         return
     weights = term.weights.at(0.0)
-    for name, matrices in (("B = Q^T K", _bilinear(weights, d)), ("V", _values(weights, d))):
+    for name, matrices in (("B = Q^T K", weights.bilinear(d)), ("V", weights.value_matrices(d))):
         require(
             _respects_axis(np.asarray(matrices)),
             f"a zonal density needs {name} = diag(b, a, .., a) in every head, so that the flow keeps "

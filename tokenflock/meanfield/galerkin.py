@@ -38,7 +38,6 @@ from .ascent import (
     lift,
     potential,
     rising,
-    terms_of,
     tied_ratios,
 )
 from .kernel import KernelSeries, is_plain, kernel_series
@@ -143,15 +142,15 @@ class Galerkin(Scheme):
             kernel_series(term.beta, d, degree)
             if isinstance(term, Attention) and is_plain(term)
             else None
-            for term in terms_of(model)
+            for term in model.parts()
         )
         tables = tuple(
             self.basis.table(term) if kernel is None else None
-            for term, kernel in zip(terms_of(model), series, strict=True)
+            for term, kernel in zip(model.parts(), series, strict=True)
         )
         rises = tuple(
             self._rise(term, table) if kernel is None else None
-            for term, kernel, table in zip(terms_of(model), series, tables, strict=True)
+            for term, kernel, table in zip(model.parts(), series, tables, strict=True)
         )
         return Galerkin(self.basis, series, tables, rises)
 
@@ -176,7 +175,7 @@ class Galerkin(Scheme):
             self._plain(term, series, t, state)
             if series is not None and isinstance(term, Attention)
             else self.basis.field(term, t, self._masses(density), table)
-            for term, series, table in zip(terms_of(model), self.series, self.tables, strict=True)
+            for term, series, table in zip(model.parts(), self.series, self.tables, strict=True)
         ]
         return sum(fields[1:], fields[0])
 
@@ -205,7 +204,7 @@ class Galerkin(Scheme):
         """The energies of `ascent`, minus T int rho log rho."""
         density = self.basis.synthesise(state)
         total = jnp.zeros(())
-        for term, series in zip(terms_of(model), self.series, strict=True):
+        for term, series in zip(model.parts(), self.series, strict=True):
             if not isinstance(term, Attention):
                 total += self._external(term, density)
             elif series is None:
@@ -221,7 +220,7 @@ class Galerkin(Scheme):
         density = self.basis.synthesise(state)
         flux = density[:, None] * self.field(model, t, state, density)
         slope = jnp.zeros_like(flux)
-        for term, series, rise in zip(terms_of(model), self.series, self.rises, strict=True):
+        for term, series, rise in zip(model.parts(), self.series, self.rises, strict=True):
             if series is not None and isinstance(term, Attention):
                 gradient = self.basis.gradient(self._by_degree(series.potential) * state)
                 slope += _value(term, t) * lift(term) * gradient
@@ -274,7 +273,7 @@ class Galerkin(Scheme):
         """(1/2beta) iint e^{beta<x,y>} of the first attention term, plus potentials: see `energy`."""
         density = self.basis.synthesise(state)
         total, first = jnp.zeros(()), True
-        for term, series in zip(terms_of(model), self.series, strict=True):
+        for term, series in zip(model.parts(), self.series, strict=True):
             if not isinstance(term, Attention):
                 # As tokens' energy, which knows no drift.
                 total += self._external(term, density) if has_potential(term) else 0.0
@@ -313,7 +312,7 @@ class Galerkin(Scheme):
 
     def _one_plain(self, model: Dynamics) -> tuple[Attention, KernelSeries]:
         """The only term, if it is plain attention."""
-        terms = terms_of(model)
+        terms = model.parts()
         term, series = terms[0], self.series[0]
         if len(terms) > 1 or series is None or not isinstance(term, Attention):
             raise InputError(

@@ -25,9 +25,10 @@ from ..density import Density
 from ..dynamics import Dynamics
 from ..errors import InputError, SolveError, require
 from ..kinds import Softmax
+from ..observables.identities import TIED_TOLERANCE
 from ..space import Sphere
 from ..terms import Attention, Drift, Term
-from .ascent import TIED_TOLERANCE, has_pairs, rising, terms_of, tied_ratios
+from .ascent import has_pairs, rising, tied_ratios
 from .circle import Fourier
 from .quantiles import Characteristics, Quantiles, gaps
 
@@ -133,7 +134,7 @@ def _is_movement(
 
 def check_gradient_flow(model: Dynamics) -> None:
     """Refuse models whose field is not the Wasserstein gradient of A."""
-    for term in terms_of(model):
+    for term in model.parts():
         if isinstance(term, Attention):
             require(
                 not isinstance(term.kind, Softmax),

@@ -16,8 +16,8 @@ import numpy as np
 from jax.scipy.special import i0e
 from jaxtyping import Array, Float
 
-from ..kinds import DotProduct, Kind, Softmax, Unnormalised
 from ..masks import Full
+from ..observables.energies import is_exponential
 from ..terms import Attention
 from ..weights import Weights
 
@@ -37,13 +37,6 @@ def is_plain(term: Attention) -> bool:
     if not isinstance(term.weights, Weights) or term.weights.matrices():
         return False
     return isinstance(term.mask, Full) and is_exponential(term.kind)
-
-
-def is_exponential(kind: Kind) -> bool:
-    """Softmax of a dot product, or unnormalised attention."""
-    if isinstance(kind, Softmax):
-        return isinstance(kind.score, DotProduct)
-    return isinstance(kind, Unnormalised)
 
 
 def kernel_series(beta: Float[Array, ""], d: int, degree: int) -> KernelSeries:

@@ -24,7 +24,7 @@ from ..observables.base import Snapshot
 from ..observables.energies import energy, shifted_partition
 from ..reduce import Dense
 from ..terms import Attention
-from .ascent import terms_of, tied_ratios
+from .ascent import tied_ratios
 from .jko import movements
 from .quantiles import Characteristics
 
@@ -77,7 +77,7 @@ def sa_flow(model: Dynamics, mu: Density, tau: float, steps: int) -> Float[Array
 
 def sa_attention(model: Dynamics) -> Attention:
     """The only term, if it is softmax attention of one head with V = c B and B symmetric."""
-    terms = terms_of(model)
+    terms = model.parts()
     term = terms[0]
     if len(terms) > 1 or model.noise is not None or not isinstance(term, Attention):
         raise InputError(

@@ -38,7 +38,7 @@ from ..space import Euclidean, Space
 from ..terms import Attention, Drift
 from ..weights import Weights
 from . import shape
-from .affine import Gaussian, Head, check_affine, drift_matrix, field, heads_of, terms_of
+from .affine import Gaussian, Head, check_affine, drift_matrix, field, heads_of
 from .checks import check_model
 from .coupling import coupling_energy, coupling_power
 
@@ -163,7 +163,7 @@ class MomentScheme(Scheme):
     def _coupled(self, model: Dynamics, t: Scalar, mu: Gaussian) -> list[tuple[Head, Array]]:
         """Heads of Sinkhorn attention with constant weights, each with c = <V, A>/<A, A>."""
         found = []
-        for term in terms_of(model):
+        for term in model.parts():
             if isinstance(term, Attention) and isinstance(term.kind, Sinkhorn):
                 heads = heads_of(term, t, mu.mean.size) if isinstance(term.weights, Weights) else []
                 found += [(head, _share(head)) for head in heads]
@@ -171,7 +171,7 @@ class MomentScheme(Scheme):
 
     def _drifts(self, model: Dynamics, mu: Gaussian) -> list[Array]:
         return [
-            drift_matrix(term, mu.mean.size) for term in terms_of(model) if isinstance(term, Drift)
+            drift_matrix(term, mu.mean.size) for term in model.parts() if isinstance(term, Drift)
         ]
 
     # --- what the state holds ---------------------------------------------------------------------

@@ -33,7 +33,7 @@ from ..reduce import Auto, Dense, Reduction, Task
 from ..runtime import Scalar
 from ..space import Space, Sphere
 from ..terms import Attention, Term
-from .ascent import pair_energy, potential, rising, terms_of
+from .ascent import pair_energy, potential, rising
 from .cdf import distribution_of_law, middle_masses
 from .checks import check_model
 
@@ -143,7 +143,7 @@ class Characteristics(Scheme):
     def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
         """The energies of `ascent` at the quantiles, minus T int rho log rho."""
         mu, total = self.measure(state), jnp.zeros(())
-        for term in terms_of(model):
+        for term in model.parts():
             if isinstance(term, Attention):
                 total += pair_energy(term, t, mu, self.reduction)
             else:
@@ -154,7 +154,7 @@ class Characteristics(Scheme):
 
     def power(self, model: Dynamics, t: Scalar, state: Array) -> Array:
         """(1/n) sum_m (n dA/dtheta_m) theta_m', A = `free_energy`."""
-        parts = [rising(term, 2) for term in terms_of(model)]
+        parts = [rising(term, 2) for term in model.parts()]
         slopes = [self._along(part, t, state) for part in parts if part is not None]
         slope = sum(slopes, jnp.zeros_like(state)) + self._diffusion(model, state)
         return jnp.mean(slope * self.transport(model, t, state))

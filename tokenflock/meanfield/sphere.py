@@ -26,7 +26,7 @@ from ..memory import GIB, available_bytes
 from ..space import Space, Sphere
 from ..terms import Attention
 from .checks import check_model
-from .galerkin import Basis, Galerkin, terms_of
+from .galerkin import Basis, Galerkin
 from .kernel import is_plain
 from .legendre import associated_legendre, associated_slopes, gauss
 from .starting import check_coefficients, project
@@ -79,7 +79,7 @@ class Harmonics(Discretisation):
 
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
-        terms = terms_of(model)
+        terms = model.parts()
         if any(isinstance(term, Attention) and not is_plain(term) for term in terms):
             _check_pairs(self.degree)
 

@@ -28,7 +28,7 @@ from ..space import Space, Sphere
 from ..terms import Attention, Term
 from .axial import AxialKernel, axial_kernel, check_axial
 from .checks import check_model
-from .galerkin import Basis, Galerkin, terms_of
+from .galerkin import Basis, Galerkin
 from .kernel import is_plain
 from .legendre import gauss, gegenbauer, gegenbauer_slopes
 from .starting import check_coefficients, project
@@ -99,7 +99,7 @@ class Zonal(Discretisation):
 
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
-        for term in terms_of(model):
+        for term in model.parts():
             if not isinstance(term, Attention):
                 _check_external(term, np.asarray(self.scheme().basis.nodes))
             elif not is_plain(term):

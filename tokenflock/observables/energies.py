@@ -25,7 +25,7 @@ from ..masks import Full
 from ..measure import Measure
 from ..terms import Attention, Perceptron, Potential
 from .base import Observable, Snapshot
-from .reading import lab, parts, velocity, weighted_sum
+from .reading import lab, velocity, weighted_sum
 
 
 @singledispatch
@@ -109,7 +109,7 @@ def _interaction(attention: Attention, mu: Measure, snapshot: Snapshot) -> Float
 def _external(snapshot: Snapshot, mu: Measure) -> Float[Array, ""]:
     """sum_i w_i v(x_i)/2 of gradient-structured perceptrons, sum_i w_i f(x_i) of potentials."""
     total = jnp.zeros(())
-    for term in parts(snapshot.model):
+    for term in snapshot.model.parts():
         if isinstance(term, Perceptron) and term.omega is not None:
             total += weighted_sum(mu, term.potential(mu.points)) / 2.0
         if isinstance(term, Potential):

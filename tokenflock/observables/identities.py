@@ -15,7 +15,7 @@ from ..terms import Attention
 from ..weights import Weights
 from .base import Observable, Snapshot
 from .energies import interacting, is_exponential, shifted_partition
-from .reading import parts, velocity, weighted_sum
+from .reading import velocity, weighted_sum
 
 # V = c B and B = B^T are asked to this relative accuracy: matrix products of exact data reach it.
 TIED_TOLERANCE = 1e-10
@@ -65,7 +65,7 @@ def _gradient_attention(snapshot: Snapshot) -> Attention:
     known = is_exponential(kind) or isinstance(kind, Kernel | Linear | Sigmoid)
     reasons = {
         f"{type(kind).__name__} attention of this score": not known,
-        "a model with further terms": len(parts(model)) > 1,
+        "a model with further terms": len(model.parts()) > 1,
         f"the mask {type(attention.mask).__name__}": not isinstance(attention.mask, Full),
         "noise": model.noise is not None,
         "this frame": not isinstance(model.frame, Lab),
@@ -86,7 +86,7 @@ def _tied_ratio(weights: Weights, d: int) -> Float[Array, ""]:
     """c of V = c B with B symmetric; else InputError, or NaN inside compiled code."""
     if not weights.matrices():
         return jnp.ones(()) if weights.V is None else weights.V
-    B, V = _bilinear(weights, d), _value(weights, d)
+    B, V = weights.bilinear(d), weights.value_matrices(d)
     ratio = jnp.sum(V * B) / jnp.sum(B * B)
     error = jnp.max(jnp.abs(V - ratio * B)) / jnp.maximum(jnp.max(jnp.abs(V)), 1e-300)
     skew = jnp.max(jnp.abs(B - jnp.swapaxes(B, -1, -2))) / jnp.max(jnp.abs(B))
@@ -98,19 +98,6 @@ def _tied_ratio(weights: Weights, d: int) -> Float[Array, ""]:
             f"{float(error):.2g}, the asymmetry is {float(skew):.2g}); use energy_rate instead",
         )
     return jnp.where(tied, ratio, jnp.nan)
-
-
-def _bilinear(weights: Weights, d: int) -> Float[Array, "heads d d"]:
-    if weights.B is not None:
-        return weights.B
-    identity = jnp.broadcast_to(jnp.eye(d), (weights.heads, d, d))
-    query = identity if weights.Q is None else weights.Q
-    return jnp.einsum("hkd,hke->hde", query, identity if weights.K is None else weights.K)
-
-
-def _value(weights: Weights, d: int) -> Float[Array, "heads d d"]:
-    V = jnp.ones(()) if weights.V is None else weights.V
-    return jnp.broadcast_to(V * jnp.eye(d) if V.ndim == 0 else V, (weights.heads, d, d))
 
 
 dissipation = Observable(

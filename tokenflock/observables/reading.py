@@ -10,7 +10,7 @@ from ..errors import InputError, require
 from ..measure import Measure
 from ..noise import CommonNoise
 from ..space import Sphere
-from ..terms import Attention, Sum, Term
+from ..terms import Attention
 from .base import Snapshot
 
 
@@ -18,11 +18,6 @@ def velocity(snapshot: Snapshot) -> Float[Array, "n d"]:
     """dx_i/dt of the drift, in the coordinates of the snapshot (directions where radii move)."""
     model, mu = snapshot.model, snapshot.measure
     return model.velocity(snapshot.t, model.initial_state(mu), mu, snapshot.reduction).points
-
-
-def parts(model: Dynamics) -> tuple[Term, ...]:
-    """The terms of the velocity, one by one."""
-    return model.terms.terms if isinstance(model.terms, Sum) else (model.terms,)
 
 
 def first_attention(model: Dynamics, purpose: str) -> Attention:

@@ -26,7 +26,6 @@ from ...kinds import Unnormalised
 from ...terms import Attention
 from ..circle import Fourier
 from ..continuation import Curve, Point, follow
-from ..galerkin import terms_of
 from ..zonal import Zonal
 from .equation import Stationary, at_temperature, stationary_equation
 from .stability import Stability, spectrum
@@ -105,7 +104,7 @@ class Branch:
         ]
 
     def _check_free_energy(self) -> None:
-        terms = terms_of(self.equation.model)
+        terms = self.equation.model.parts()
         require(
             all(
                 isinstance(term, Attention) and isinstance(term.kind, Unnormalised)

@@ -27,7 +27,7 @@ from ...noise import Brownian
 from ...runtime import Scalar
 from ...terms import Attention
 from ...weights import Weights
-from ..galerkin import Basis, Galerkin, terms_of
+from ..galerkin import Basis, Galerkin
 from ..kernel import KernelSeries, is_plain
 from ..zonal import ZonalBasis
 
@@ -42,7 +42,7 @@ class Stationary(eqx.Module):
         """Phi at the nodes, up to a constant: the field is its gradient."""
         parts = [
             self._of_term(term, series, state)
-            for term, series in zip(terms_of(self.model), self.scheme.series, strict=True)
+            for term, series in zip(self.model.parts(), self.scheme.series, strict=True)
             if isinstance(term, Attention) and series is not None
         ]
         return sum(parts[1:], parts[0])
@@ -80,7 +80,7 @@ def stationary_equation(model: Dynamics, on: Discretisation) -> Stationary:
         raise InputError(
             f"stationary states need a density in harmonics, got {on}; use Fourier, Zonal or Harmonics"
         )
-    for term in terms_of(model):
+    for term in model.parts():
         require(
             isinstance(term, Attention) and is_plain(term),
             f"stationary states are those of plain SA or USA, whose field is a gradient; {model.label} "
