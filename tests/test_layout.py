@@ -65,6 +65,13 @@ def test_files_stay_readable():
     assert max(long.values()) <= 400, {n: c for n, c in long.items() if c > 400}
 
 
+def test_no_two_test_files_share_a_name():
+    """pytest imports them as modules of one name each, and refuses the second."""
+    files = [p for p in Path(__file__).parent.rglob("test_*.py") if "node_modules" not in p.parts]
+    names = [p.name for p in files]
+    assert sorted(set(names)) == sorted(names)
+
+
 def loaded_by(statement):
     code = f"{statement}\nimport sys\nprint(*sorted(m.split('.')[0] for m in sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -176,3 +176,35 @@ def test_a_closed_pipe_is_no_traceback():
     )
     os.close(writer)
     assert "Traceback" not in done.stderr
+
+
+# The garbage collector's callback gets the Ctrl-C, as JAX's does when the collector is busy.
+LOSING_CTRL_C = """
+import gc, signal, sys, time
+import tokenflock.cli as cli
+
+def lose(*_):
+    gc.callbacks.remove(lose)
+    signal.raise_signal(signal.SIGINT)
+
+def command():
+    gc.callbacks.append(lose)
+    gc.collect()
+    time.sleep(30)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+cli.app.command("wait")(cli.in_a_sentence(command))
+sys.argv = ["tokenflock", "wait"]
+cli.main()
+"""
+
+
+def test_a_ctrl_c_that_the_garbage_collector_swallows_is_heard():
+    done = subprocess.run(
+        [sys.executable, "-c", LOSING_CTRL_C],
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "tokenflock: interrupted\n")

@@ -1,5 +1,6 @@
 """Test support: a real server of the page in a thread, and a page that talks to it."""
 
+import asyncio
 import contextlib
 import functools
 import json
@@ -7,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -201,3 +203,13 @@ def stand_in_bundle(folder):
         os.environ.pop(BUNDLE_VARIABLE)
         if before is not None:
             os.environ[BUNDLE_VARIABLE] = before
+
+
+def in_a_loop(work, seconds=60):
+    """What a coroutine function gives, in a thread of its own: the browser keeps a loop in this one."""
+
+    def run():
+        return asyncio.run(asyncio.wait_for(work(), seconds))
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(run).result()

@@ -1,6 +1,5 @@
 """The engine behind the page: it streams the engine's own numbers, and a page can let go of it."""
 
-import asyncio
 import json
 import os
 import signal
@@ -8,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from serving import BULKY, ENDLESS, LONG, is_alive, serving, settings, start, until
+from serving import BULKY, ENDLESS, LONG, in_a_loop, is_alive, serving, settings, start, until
 
 import tokenflock as flock
 from tokenflock.web.exact import stream
@@ -278,7 +277,7 @@ def test_processor_time_is_limited():
             await pool.close()
 
     with pytest.raises(WorkerDied, match="processor time"):
-        asyncio.run(ask())
+        in_a_loop(ask)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import socket
 import time
 
 import pytest
-from serving import BULKY, serving, small_run, stand_in_bundle
+from serving import BULKY, in_a_loop, serving, small_run, stand_in_bundle
 
 from tokenflock.web import stores, wire
 from tokenflock.web.limits import Limits
@@ -95,10 +95,6 @@ def test_headers_are_bounded(server):
     answer = server.http.get("/api/ping", headers={"x-long": "a" * 200_000})
     assert answer.status_code in (400, 431)
     assert server.ping()["ok"]
-
-
-def in_a_loop(work):
-    return asyncio.run(asyncio.wait_for(work(), 60))
 
 
 def test_a_worker_with_unread_words_can_be_ended():

@@ -12,6 +12,7 @@ from .check import check
 from .doctor import doctor
 from .errors import INTERRUPTED, in_a_sentence
 from .figure import figure
+from .interrupts import resend_lost_interrupts
 from .listing import list_things
 from .page import page
 from .play import play
@@ -71,6 +72,7 @@ def main() -> None:
     # A failed check inside a compiled program gives NaN (reported as such) instead of calling back to
     # Python: JAX keeps only programs without such calls in its cache on disk.
     os.environ.setdefault("EQX_ON_ERROR", "nan")
+    resend_lost_interrupts()
     code: object = 0
     try:
         app()

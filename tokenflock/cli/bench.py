@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
-import sys
-from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .errors import INTERRUPTED
+from .interrupts import hearing_every_interrupt
 
 if TYPE_CHECKING:
     from ..bench import Benchmark
@@ -106,7 +103,7 @@ def _measured(one: Benchmark, scale: Any, target: Path | None, quiet: bool) -> d
     bar = make_bar(one.name)
     bar.live.transient = True
     try:
-        with _hearing_every_interrupt() as check:
+        with hearing_every_interrupt() as check:
 
             def report(done: float, note: str) -> None:
                 check()
@@ -124,40 +121,6 @@ def _measured(one: Benchmark, scale: Any, target: Path | None, quiet: bool) -> d
     if not quiet:
         _show(result, target)
     return result
-
-
-@contextlib.contextmanager
-def _hearing_every_interrupt() -> Iterator[Callable[[], None]]:
-    """A check that raises again a Ctrl-C which was lost.
-
-    Python drops what is raised inside a callback of the garbage collector; JAX has one, and the
-    collector runs without pause while torch is imported.
-    """
-    heard: list[int] = []
-    hook, handler = sys.unraisablehook, signal.getsignal(signal.SIGINT)
-
-    def hear(number: int, frame: object) -> None:
-        heard.append(number)
-        raise KeyboardInterrupt
-
-    def check() -> None:
-        if heard:
-            raise KeyboardInterrupt
-
-    def tell(lost: Any) -> None:
-        if lost.exc_type is not KeyboardInterrupt:
-            hook(lost)
-
-    listening = handler is signal.default_int_handler
-    if listening:
-        signal.signal(signal.SIGINT, hear)
-        sys.unraisablehook = tell
-    try:
-        yield check
-    finally:
-        if listening:
-            signal.signal(signal.SIGINT, handler)
-            sys.unraisablehook = hook
 
 
 def _list(benchmarks: list[Benchmark], as_json: bool) -> None:

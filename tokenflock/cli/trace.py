@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .errors import in_a_sentence
+from .interrupts import hearing_every_interrupt
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -288,47 +289,26 @@ def _stored(place: Path) -> Trajectory:
     return read(place)
 
 
-class _progress:
-    """A bar on stderr that leaves nothing behind when something goes wrong.
+@contextlib.contextmanager
+def _progress(label: str) -> Iterator[Callable[[float, str], None]]:
+    """A bar on stderr that leaves nothing behind when something goes wrong."""
+    from rich.markup import escape
 
-    A Ctrl-C that falls into a callback of the garbage collector is swallowed there (JAX has one); it is
-    remembered, and the next report of progress ends the trace.
-    """
+    from ..integrate.progress import make_bar
 
-    def __init__(self, label: str):
-        self.label = label
-        self.interrupted = False
+    bar = make_bar(escape(label))
+    bar.live.transient = True
+    try:
+        with hearing_every_interrupt() as check:
 
-    def __enter__(self) -> Callable[[float, str], None]:
-        import signal
+            def tell(done: float, note: str) -> None:
+                check()
+                bar.update(bar.task_ids[0], completed=done, note=escape(note))
 
-        from rich.markup import escape
-
-        from ..integrate.progress import make_bar
-
-        self.bar = make_bar(escape(self.label))
-        task = self.bar.task_ids[0]
-
-        def interrupt(number: int, frame: Any) -> None:
-            self.interrupted = True
-            raise KeyboardInterrupt
-
-        def tell(done: float, note: str) -> None:
-            if self.interrupted:
-                raise KeyboardInterrupt
-            self.bar.update(task, completed=done, note=escape(note))
-
-        with contextlib.suppress(ValueError):  # handlers belong to the main thread
-            self.before = signal.signal(signal.SIGINT, interrupt)
-        return tell
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        import signal
-
-        with contextlib.suppress(ValueError, AttributeError):
-            signal.signal(signal.SIGINT, self.before)
-        self.bar.live.transient = kind is not None
-        self.bar.stop()
+            yield tell
+        bar.live.transient = False
+    finally:
+        bar.stop()
 
 
 def _tell(run: Trajectory, place: Path | None, as_json: bool) -> None:
