@@ -18,7 +18,8 @@ import numpy as np
 
 from .errors import StoreError
 
-# Modules whose classes may appear in a description; nothing else is ever instantiated.
+# Modules whose classes may appear in a description; nothing else is ever instantiated. They are looked
+# through in this order, so that a run of tokens loads none of those for densities.
 HOMES = [
     "masks",
     "kinds",
@@ -30,11 +31,6 @@ HOMES = [
     "space",
     "measure",
     "density",
-    "meanfield.circle",
-    "meanfield.sphere",
-    "meanfield.zonal",
-    "meanfield.quantiles",
-    "meanfield.moments",
     "observables.base",
     "reduce.auto",
     "reduce.dense",
@@ -44,6 +40,11 @@ HOMES = [
     "reduce.tiled",
     "integrate.clocks",
     "integrate.methods",
+    "meanfield.circle",
+    "meanfield.sphere",
+    "meanfield.zonal",
+    "meanfield.quantiles",
+    "meanfield.moments",
 ]
 
 
@@ -74,14 +75,15 @@ def _is_ours(kind: type) -> bool:
 
 
 @functools.cache
-def _classes() -> dict[str, type]:
-    found: dict[str, type] = {}
-    for home in HOMES:
-        module = importlib.import_module(f"tokenflock.{home}")
-        for name, item in vars(module).items():
-            if isinstance(item, type) and _is_ours(item):
-                found.setdefault(name, item)
-    return found
+def _classes_of(home: str) -> dict[str, type]:
+    module = importlib.import_module(f"tokenflock.{home}")
+    found = vars(module).items()
+    return {name: item for name, item in found if isinstance(item, type) and _is_ours(item)}
+
+
+def _class(name: str) -> type | None:
+    """The class of this name, from the first module that knows it."""
+    return next((_classes_of(home)[name] for home in HOMES if name in _classes_of(home)), None)
 
 
 def rebuild(description: Any) -> Any:
@@ -110,12 +112,13 @@ def _rebuild_module(description: dict[str, Any]) -> Any:
         from .terms import ACTIVATIONS
 
         return ACTIVATIONS[description["name"]]
-    if name not in _classes():
+    known = _class(name)
+    if known is None:
         raise StoreError(
             f"this run's model uses the class {name!r}, which is not part of tokenflock; pass the model "
             "again: run.observe(observable, model=...)"
         )
-    blank = object.__new__(_classes()[name])
+    blank = object.__new__(known)
     for field in dataclasses.fields(blank):
         object.__setattr__(blank, field.name, rebuild(description.get(field.name)))
     return blank

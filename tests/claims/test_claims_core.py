@@ -198,3 +198,9 @@ def test_scales():
 def test_settings_are_checked(settings, words):
     with pytest.raises(InputError, match=words):
         invented().values("quick", settings)
+
+
+@pytest.mark.parametrize("name", ["seed", "scale", "rtol"])
+def test_no_parameter_hides_an_argument_of_check(name):
+    with pytest.raises(InputError, match=f"lemma-1: no parameter may be called {name}"):
+        invented(given={"x": 2.0, name: 1.0})

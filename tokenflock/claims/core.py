@@ -25,6 +25,8 @@ Settings = Mapping[str, Value]
 Relation = Literal["=", "<=", ">="]
 Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
+# Names that `check` and `Case` use themselves: a parameter of this name could not be set or read.
+TAKEN = frozenset({"claim_id", "scale", "seed", "values", "rtol", "atol", "refine"})
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,8 @@ class Paper:
         atol: float = 1e-10,
     ) -> Callable[[Measure], Claim]:
         """Register the decorated measurement as the claim `PAPER/name`."""
+        taken = sorted(TAKEN & set(given))
+        require(not taken, f"{self.id}/{name}: no parameter may be called {', '.join(taken)}")
 
         def register(measure: Measure) -> Claim:
             claim = Claim(

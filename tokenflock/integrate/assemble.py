@@ -202,14 +202,17 @@ def _axes(plan: Plan, lead: tuple[str, ...], arrays: dict[str, Any]) -> dict[str
 
 
 def _coords(plan: Plan, x0: Measure, times: Any) -> dict[str, Any]:
+    sizes = dict(zip(_sample_axes(x0), x0.batch_shape, strict=True))
+    return coords_of(plan, times, {**sizes, "token": x0.n, "coordinate": x0.d})
+
+
+def coords_of(plan: Any, times: Any, sizes: dict[str, int]) -> dict[str, Any]:
+    """Labels of the axes: times, betas, indices along axes of these sizes, and what observables bring."""
     coords: dict[str, Any] = {"time": times}
     for part in plan.model.attentions():
         if part.beta.ndim == 1:
             coords["beta"] = np.asarray(part.beta)
-    for name, size in zip(_sample_axes(x0), x0.batch_shape, strict=True):
-        coords[name] = np.arange(size)
-    coords["token"] = np.arange(x0.n)
-    coords["coordinate"] = np.arange(x0.d)
+    coords |= {name: np.arange(size) for name, size in sizes.items()}
     for thing in plan.observe:
         coords.update(thing.coords)
     return coords
@@ -228,7 +231,11 @@ def attributes_of(
         **attributes,
         "model": describe(plan.model),
         "measure": describe(_blank(x0)),
-        "numerics": _describe_numerics(plan),
+        "numerics": {
+            **describe_numerics(plan, float(plan.horizon)),
+            "merge_radius": getattr(getattr(plan.numerics.stepper, "merge", None), "radius", None),
+            "reduction": describe(plan.reduction),
+        },
         "seed_data": describe(plan.key),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **provenance(),
@@ -238,19 +245,18 @@ def attributes_of(
     }
 
 
-def _describe_numerics(plan: Plan) -> dict[str, Any]:
+def describe_numerics(plan: Any, t1: float) -> dict[str, Any]:
+    """Method, tolerances, clock and stops of a plan, for tokens and for densities alike."""
     controller = plan.numerics.controller
     return {
         "method": plan.numerics.name,
         "rtol": _number(getattr(controller, "rtol", None)),
         "atol": _number(getattr(controller, "atol", None)),
         "dt": _number(plan.numerics.dt0),
-        "merge_radius": getattr(getattr(plan.numerics.stepper, "merge", None), "radius", None),
         "max_steps": plan.numerics.max_steps,
-        "reduction": describe(plan.reduction),
         "clock": describe(plan.clock),
         "stops": [stop.says for stop in plan.stops],
-        "t1": float(plan.horizon),
+        "t1": float(t1),
     }
 
 

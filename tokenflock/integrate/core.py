@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optimistix as optx
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from ..dynamics import Dynamics, State, beta_axes, has_beta_batch
 from ..measure import Measure
@@ -40,15 +40,15 @@ class Plan(eqx.Module):
 
 
 class Segment(eqx.Module):
-    """What comes back from one solve over the save times."""
+    """What comes back from one solve over the save times; arrays of JAX, or of numpy once on the host."""
 
-    times: Float[Array, "*batch time"]
-    saved: dict[str, Array]
-    final: State
-    final_time: Float[Array, "*batch"]
-    final_saved: dict[str, Array]
-    outcome: Int[Array, "*batch"]
-    stats: dict[str, Array]
+    times: Any  # (*batch, time)
+    saved: dict[str, Any]
+    final: Any  # what was integrated: State, or the coefficients of a density
+    final_time: Any  # (*batch)
+    final_saved: dict[str, Any]
+    outcome: Any  # (*batch), an index into outcome.OUTCOMES
+    stats: dict[str, Any]
 
 
 def look(plan: Plan, model: Dynamics, measure: Measure, t: Array, state: State) -> dict[str, Array]:
@@ -70,45 +70,60 @@ def integrate_one(
     plan: Plan, model: Dynamics, measure: Measure, state: State, times: Array, key: Array
 ) -> Segment:
     """Solve for one sample of tokens over the given save times."""
-    clock, numerics = plan.clock, plan.numerics
-    context = Context(model, measure, plan.reduction, clock, times[-1], numerics.dt0)
+    clock = plan.clock
+    context = Context(model, measure, plan.reduction, clock, times[-1], plan.numerics.dt0)
 
     def observe(u: Array, y: State, args: Context) -> dict[str, Array]:
         return look(plan, args.model, args.measure, clock.time(u), y)
 
-    def end(u: Array, y: State, args: Context) -> tuple[State, Array, dict[str, Array]]:
-        return y, clock.time(u), observe(u, y, args)
+    segment = solve_segment(
+        plan, _terms(plan, model, measure, key), state, context, times, observe, _event(plan, times)
+    )
+    # A stop inside a step leaves an interpolated state, which is not quite on the space.
+    points = measure.space.retract(segment.final.points)
+    return eqx.tree_at(lambda found: found.final.points, segment, points)
+
+
+def solve_segment(
+    plan: Any, terms: Any, start: Any, args: Any, times: Array, look: Any, event: Any
+) -> Segment:
+    """One call of diffrax over the save times, for tokens and for densities alike.
+
+    `plan` has numerics, clock, jumps and progress; `look(u, y, args)` is what is saved.
+    """
+    clock, numerics = plan.clock, plan.numerics
+
+    def end(u: Array, y: Any, args: Any) -> tuple[Any, Array, dict[str, Array]]:
+        return y, clock.time(u), look(u, y, args)
 
     marks = clock.inverse(times)
-    saveat = diffrax.SaveAt(
-        subs=[diffrax.SubSaveAt(ts=marks, fn=observe), diffrax.SubSaveAt(t1=True, fn=end)]
-    )
     solution = diffrax.diffeqsolve(
-        _terms(plan, model, measure, key),
+        terms,
         numerics.stepper,
         t0=marks[0],
         t1=marks[-1],
         dt0=None if numerics.dt0 is None else _whole_steps(numerics.dt0, marks),
-        y0=state,
-        args=context,
-        saveat=saveat,
+        y0=start,
+        args=args,
+        saveat=diffrax.SaveAt(
+            subs=[diffrax.SubSaveAt(ts=marks, fn=look), diffrax.SubSaveAt(t1=True, fn=end)]
+        ),
         stepsize_controller=_controller(plan),
-        event=_event(plan, marks[0]),
+        event=event,
         max_steps=numerics.max_steps,
         throw=False,
         progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
     )
     assert solution.ts is not None
     assert solution.ys is not None
-    saved, (final, final_time, final_saved) = solution.ys
-    last = jax.tree.map(lambda leaf: leaf[-1], (final, final_time, final_saved))
+    saved, last = solution.ys
+    final, final_time, final_saved = jax.tree.map(lambda leaf: leaf[-1], last)
     return Segment(
         times=clock.time(solution.ts[0]),
         saved=saved,
-        # A stop inside a step leaves an interpolated state, which is not quite on the space.
-        final=eqx.tree_at(lambda s: s.points, last[0], measure.space.retract(last[0].points)),
-        final_time=last[1],
-        final_saved=last[2],
+        final=final,
+        final_time=final_time,
+        final_saved=final_saved,
         outcome=_outcome(solution),
         stats={name: jnp.asarray(solution.stats[name]) for name in COUNTERS},
     )
@@ -155,7 +170,7 @@ def _terms(plan: Plan, model: Dynamics, measure: Measure, key: Array) -> Any:
     return diffrax.MultiTerm(deterministic, NoiseTerm(path))
 
 
-def _controller(plan: Plan) -> diffrax.AbstractStepSizeController:
+def _controller(plan: Any) -> diffrax.AbstractStepSizeController:
     if plan.jumps.size == 0 or not isinstance(plan.numerics.controller, diffrax.PIDController):
         return plan.numerics.controller
     return diffrax.ClipStepSizeController(
@@ -163,9 +178,10 @@ def _controller(plan: Plan) -> diffrax.AbstractStepSizeController:
     )
 
 
-def _event(plan: Plan, start: Array) -> diffrax.Event | None:
+def _event(plan: Plan, times: Array) -> diffrax.Event | None:
     if not plan.stops:
         return None
+    start = plan.clock.inverse(times[0])
 
     def value(t: Array, y: State, args: Context, **kwargs: Any) -> Array:
         here = args.measure.at(args.measure.space.retract(y.points), y.radii)

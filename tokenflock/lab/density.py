@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +15,14 @@ from ..density import Density, Discretisation, Law
 from ..dynamics import has_beta_batch
 from ..integrate import LogTime, Stiff
 from ..integrate.assemble import join_stored
+from ..integrate.core import Segment
 from ..meanfield import laws
 from ..meanfield.api import density_plan
 from ..meanfield.assemble import density_attributes, from_density_segment
 from ..meanfield.circle import Fourier
 from ..meanfield.moments import normal
 from ..meanfield.quantiles import Quantiles
-from ..meanfield.solving import DensityPlan, DensitySegment, Flowing, integrate_density
+from ..meanfield.solving import DensityPlan, Flowing, integrate_density
 from ..meanfield.sphere import Harmonics
 from ..meanfield.zonal import Zonal
 from ..memory import require_bytes
@@ -185,8 +186,6 @@ def _sizes(spec: Any) -> tuple[float, float]:
 class DensityJob(Integration):
     """A checked spec of a density, ready to be compiled and integrated."""
 
-    segment: ClassVar[type] = DensitySegment
-
     def __init__(self, spec: DensityRunSpec):
         from .files import identity
 
@@ -223,7 +222,7 @@ class DensityJob(Integration):
         inner = tuple(range(-self.density.state.ndim, 0))
         return np.all(np.isfinite(final.state), axis=inner)
 
-    def label(self, segment: DensitySegment) -> Trajectory:
+    def label(self, segment: Segment) -> Trajectory:
         return from_density_segment(self.plan, self.density, segment, self.spec.solve.t1)
 
     def joined(self, pieces: list[Trajectory]) -> Trajectory:

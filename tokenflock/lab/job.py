@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,6 @@ MOST_REDRAWS = 1_000_000
 
 class Job(Integration):
     """A checked spec of tokens, ready to be compiled and integrated."""
-
-    segment: ClassVar[type] = Segment
 
     def __init__(self, spec: RunSpec):
         self.spec = spec

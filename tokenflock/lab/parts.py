@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import itertools
 import time
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,8 +38,6 @@ class Integration(abc.ABC):
     id: str
     plan: Any
     parts: list[Part]
-    # The class of what one part gives back.
-    segment: ClassVar[type]
     _program: Any = None
 
     @abc.abstractmethod

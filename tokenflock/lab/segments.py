@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from ..errors import StoreError
+from ..integrate.core import COUNTERS, Segment
 from ..integrate.outcome import OUTCOMES
 from ..store import SEGMENTS, read_store, segment_paths, segment_range, write
 from ..trajectory import Trajectory
@@ -97,7 +98,7 @@ def nothing_yet(job: Integration) -> Trajectory:
     """The tokens at t = 0, for a run that is killed before its first part is done."""
     start = jax.tree.map(np.asarray, job.start())
     lead = job.lead_shape(start)
-    empty = job.segment(
+    empty = Segment(
         times=np.zeros((*lead, 1)),
         saved={
             name: np.expand_dims(value, len(lead)) for name, value in job.first_rows(start).items()
@@ -106,9 +107,7 @@ def nothing_yet(job: Integration) -> Trajectory:
         final_time=np.zeros(lead),
         final_saved={},
         outcome=np.zeros(lead, int),
-        stats=dict.fromkeys(
-            ("num_steps", "num_accepted_steps", "num_rejected_steps"), np.zeros(lead, int)
-        ),
+        stats=dict.fromkeys(COUNTERS, np.zeros(lead, int)),
     )
     return with_spec(job.label(empty), job)
 
@@ -129,7 +128,7 @@ def _last_of(piece: Trajectory, job: Integration) -> Any:
     ends = {
         name.removeprefix("final_"): v for name, v in arrays.items() if name.startswith("final_")
     }
-    return job.segment(
+    return Segment(
         times=np.empty(0),
         saved={},
         final=jax.tree.map(np.asarray, job.end_of(arrays)),

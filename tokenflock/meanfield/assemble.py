@@ -11,11 +11,13 @@ import numpy as np
 from ..density import Density
 from ..describe import describe
 from ..dynamics import has_beta_batch
+from ..integrate.assemble import coords_of, describe_numerics
+from ..integrate.core import Segment
 from ..integrate.outcome import ADVICE, worst_outcome
 from ..provenance import provenance
 from ..runtime import is_traced
 from ..trajectory import Trajectory
-from .solving import DensityPlan, DensitySegment
+from .solving import DensityPlan
 
 # Kept at every save for the health of a run.
 WATCHED = {
@@ -32,9 +34,7 @@ COUNTS = {
 }
 
 
-def from_density_segment(
-    plan: DensityPlan, x0: Density, segment: DensitySegment, t1: float
-) -> Trajectory:
+def from_density_segment(plan: DensityPlan, x0: Density, segment: Segment, t1: float) -> Trajectory:
     """Label the arrays of a segment."""
     lead = ("beta",) if has_beta_batch(plan.model) else ()
     arrays, times = _rows(segment, lead)
@@ -56,7 +56,7 @@ def from_density_segment(
     return Trajectory(
         arrays,
         axes,
-        _coords(plan, x0, times),
+        coords_of(plan, times, dict(zip(x0.on.axes, x0.on.shape, strict=True))),
         density_attributes(plan, x0, arrays, t1),
         _details(plan),
         plan.model,
@@ -64,7 +64,7 @@ def from_density_segment(
     )
 
 
-def _rows(segment: DensitySegment, lead: tuple[str, ...]) -> tuple[dict[str, Any], Any]:
+def _rows(segment: Segment, lead: tuple[str, ...]) -> tuple[dict[str, Any], Any]:
     """The saved rows that were reached, closed by the state where an early end came."""
     if is_traced(segment):
         return dict(segment.saved), segment.times.reshape(-1, segment.times.shape[-1])[0]
@@ -92,18 +92,6 @@ def _inner_axes(plan: DensityPlan, x0: Density) -> dict[str, tuple[str, ...]]:
     return {"states": x0.on.axes, **{thing.name: thing.axes for thing in plan.observe}}
 
 
-def _coords(plan: DensityPlan, x0: Density, times: Any) -> dict[str, Any]:
-    coords: dict[str, Any] = {"time": times}
-    for part in plan.model.attentions():
-        if part.beta.ndim == 1:
-            coords["beta"] = np.asarray(part.beta)
-    for name, size in zip(x0.on.axes, x0.on.shape, strict=True):
-        coords[name] = np.arange(size)
-    for thing in plan.observe:
-        coords.update(thing.coords)
-    return coords
-
-
 def _details(plan: DensityPlan) -> dict[str, dict[str, Any]]:
     known = {name: {"units": units, "long_name": says} for name, (units, says) in WATCHED.items()}
     return {**known, **{thing.name: thing.attributes for thing in plan.observe}}
@@ -123,29 +111,12 @@ def density_attributes(
         **attributes,
         "model": describe(plan.model),
         "density": describe(x0.at(jnp.zeros_like(x0.state))),
-        "numerics": _numerics(plan, t1),
+        "numerics": describe_numerics(plan, t1),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **provenance(),
         "outcome": outcome,
         "advice": x0.on.advice() if outcome == x0.on.lost_outcome else ADVICE[outcome],
         "health": _health(plan, x0, arrays),
-    }
-
-
-def _numerics(plan: DensityPlan, t1: float) -> dict[str, Any]:
-    controller, dt = plan.numerics.controller, plan.numerics.dt0
-    tolerances = {
-        name: None if getattr(controller, name, None) is None else float(getattr(controller, name))
-        for name in ("rtol", "atol")
-    }
-    return {
-        "method": plan.numerics.name,
-        **tolerances,
-        "dt": None if dt is None else float(dt),
-        "max_steps": plan.numerics.max_steps,
-        "clock": describe(plan.clock),
-        "stops": [stop.says for stop in plan.stops],
-        "t1": float(t1),
     }
 
 

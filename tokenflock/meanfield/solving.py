@@ -15,15 +15,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optimistix as optx
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from ..density import Density, Scheme
 from ..dynamics import Dynamics, beta_axes, has_beta_batch
 from ..integrate.clocks import Clock
-from ..integrate.core import COUNTERS, DIFFRAX_RESULTS, StopSearch
+from ..integrate.core import Segment, StopSearch, solve_segment
 from ..integrate.methods import Numerics
 from ..integrate.outcome import OUTCOMES
-from ..integrate.progress import RichProgressMeter
 from ..integrate.stops import Stop, rises_at_stop
 from ..observables.base import Observable
 from .reading import DensitySnapshot, read, watched
@@ -51,18 +50,6 @@ class Flowing(eqx.Module):
     work: Float[Array, "*batch"]
 
 
-class DensitySegment(eqx.Module):
-    """What comes back from one solve over the save times."""
-
-    times: Float[Array, "*batch time"]
-    saved: dict[str, Array]
-    final: Flowing
-    final_time: Float[Array, "*batch"]
-    final_saved: dict[str, Array]
-    outcome: Int[Array, "*batch"]
-    stats: dict[str, Array]
-
-
 class Context(eqx.Module):
     """The `args` of diffrax."""
 
@@ -88,7 +75,7 @@ class Context(eqx.Module):
 
 
 @eqx.filter_jit
-def integrate_density(plan: DensityPlan, start: Flowing, times: Array) -> DensitySegment:
+def integrate_density(plan: DensityPlan, start: Flowing, times: Array) -> Segment:
     """Solve for every beta; a leading axis of the result is beta."""
     if not has_beta_batch(plan.model):
         return _integrate_one(plan, plan.model, start, times)
@@ -101,50 +88,20 @@ def integrate_density(plan: DensityPlan, start: Flowing, times: Array) -> Densit
     return solve(plan.model, start)
 
 
-def _integrate_one(
-    plan: DensityPlan, model: Dynamics, start: Flowing, times: Array
-) -> DensitySegment:
-    clock, numerics = plan.clock, plan.numerics
+def _integrate_one(plan: DensityPlan, model: Dynamics, start: Flowing, times: Array) -> Segment:
+    clock = plan.clock
     scheme = plan.scheme.prepared(model)
     context = Context(model, scheme, clock, scheme.damping(model))
 
     def look(u: Array, y: Flowing, args: Context) -> dict[str, Array]:
         return _look(plan, args, clock.time(u), y)
 
-    def end(u: Array, y: Flowing, args: Context) -> tuple[Flowing, Array, dict[str, Array]]:
-        return y, clock.time(u), look(u, y, args)
-
-    marks = clock.inverse(times)
-    solution = diffrax.diffeqsolve(
-        _terms(context),
-        numerics.stepper,
-        t0=marks[0],
-        t1=marks[-1],
-        dt0=numerics.dt0,
-        y0=start,
-        args=context,
-        saveat=diffrax.SaveAt(
-            subs=[diffrax.SubSaveAt(ts=marks, fn=look), diffrax.SubSaveAt(t1=True, fn=end)]
-        ),
-        stepsize_controller=_controller(plan),
-        event=_event(plan, marks[0]),
-        max_steps=numerics.max_steps,
-        throw=False,
-        progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
+    start_mark = clock.inverse(times[0])
+    segment = solve_segment(
+        plan, _terms(context), start, context, times, look, _event(plan, start_mark)
     )
-    assert solution.ts is not None
-    assert solution.ys is not None
-    saved, last = solution.ys
-    final, final_time, final_saved = jax.tree.map(lambda leaf: leaf[-1], last)
-    return DensitySegment(
-        times=clock.time(solution.ts[0]),
-        saved=saved,
-        final=final,
-        final_time=final_time,
-        final_saved=final_saved,
-        outcome=_outcome(plan, solution, final_saved["tail"]),
-        stats={name: jnp.asarray(solution.stats[name]) for name in COUNTERS},
-    )
+    outcome = _outcome(plan, segment.outcome, segment.final_saved["tail"])
+    return eqx.tree_at(lambda found: found.outcome, segment, outcome)
 
 
 def _look(plan: DensityPlan, args: Context, t: Array, y: Flowing) -> dict[str, Array]:
@@ -166,14 +123,6 @@ def _terms(context: Context) -> Any:
     return diffrax.MultiTerm(transport, diffrax.ODETerm(lambda u, y, args: args.diffuse(u, y)))
 
 
-def _controller(plan: DensityPlan) -> diffrax.AbstractStepSizeController:
-    if plan.jumps.size == 0 or not isinstance(plan.numerics.controller, diffrax.PIDController):
-        return plan.numerics.controller
-    return diffrax.ClipStepSizeController(
-        plan.numerics.controller, jump_ts=plan.clock.inverse(plan.jumps)
-    )
-
-
 def _event(plan: DensityPlan, start: Array) -> diffrax.Event:
     def value(t: Array, y: Flowing, args: Context, **kwargs: Any) -> Array:
         density = plan.blank.at(y.state)
@@ -193,13 +142,9 @@ def read_stop(stop: Stop, snapshot: DensitySnapshot) -> Array:
     return jnp.asarray(stop(snapshot.of_tokens()))
 
 
-def _outcome(plan: DensityPlan, solution: diffrax.Solution, tail: Array) -> Array:
-    """Index into `integrate.outcome.OUTCOMES`."""
-    code = jnp.full((), len(DIFFRAX_RESULTS))
-    for index, known in enumerate(DIFFRAX_RESULTS):
-        code = jnp.where(solution.result == known, index, code)
-    stopped = jnp.any(jnp.asarray(jax.tree.leaves(solution.event_mask)))
-    code = jnp.where(stopped, DIFFRAX_RESULTS.index(diffrax.RESULTS.event_occurred), code)
+def _outcome(plan: DensityPlan, code: Array, tail: Array) -> Array:
+    """Index into `integrate.outcome.OUTCOMES`: a stop by the finest scales has names of its own."""
+    stopped = code == OUTCOMES.index("stopped")
     lost = ~(tail <= 0.999 * plan.blank.on.largest_tail)
     known = OUTCOMES.index(plan.blank.on.lost_outcome)
     end = jnp.where(jnp.isnan(tail), OUTCOMES.index("non-finite"), known)

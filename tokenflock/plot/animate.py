@@ -12,10 +12,10 @@ import numpy as np
 
 from ..errors import InputError, StoreError
 from ..trajectory import Trajectory
-from .draw import saved_states, token_colours
+from .draw import token_colours
 from .series import scalar_names
 from .style import PALETTE, styled
-from .views import one_sample, view_of
+from .views import one_sample, saved_states, view_of
 
 Report = Callable[[float], None]
 

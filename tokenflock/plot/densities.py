@@ -12,9 +12,11 @@ from ..trajectory import Trajectory
 from .gaussian import draw_gaussian
 from .series import fill_series, scalar_names
 from .style import INK, PALETTE, styled
-from .views import one_sample
+from .views import rows_at, saved_states
 
 KINDS = ("overview", "density", "series")
+# The picture between the ends: halfway, since a density is resolved only until it sharpens.
+SHOWN_MIDWAY = 0.5
 
 
 def draw_density(
@@ -38,26 +40,15 @@ def _saved(run: Trajectory, sample: Any) -> tuple[np.ndarray, np.ndarray, np.nda
     import jax.numpy as jnp
 
     scheme = run.blank_density.on.scheme()
-    if "states" in run:
-        states, times = one_sample(run, "states", sample), np.asarray(run.time)
-        done = np.all(np.isfinite(states.reshape(len(states), -1)), axis=-1)
-        states, times = states[done], times[done]
-    else:
-        ends = [one_sample(run, name, sample) for name in ("initial_state", "final_state")]
-        states, times = np.stack(ends), np.array([0.0, run.reached])
+    times, states = saved_states(run, sample)
     rows = jnp.asarray(states)
     values = np.asarray(jax.vmap(scheme.values)(rows))
     return times, np.asarray(jax.vmap(scheme.nodes)(rows)), values
 
 
-def _three(times: np.ndarray) -> list[int]:
-    early = int(np.searchsorted(times, times[-1] / 2))
-    return sorted({0, min(early, len(times) - 1), len(times) - 1})
-
-
 def _density(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
     times, nodes, values = _saved(run, sample)
-    rows = _three(times) if at is None else [int(np.argmin(np.abs(times - t))) for t in at]
+    rows = rows_at(times, at, SHOWN_MIDWAY)
     if _is_map(run):
         figure, panels = plt.subplots(1, len(rows), figsize=(2.6 * len(rows), 2.0), squeeze=False)
         _fill_maps(figure, panels[0], times, nodes, values, rows)
@@ -147,7 +138,7 @@ def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = No
 
 def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:
     times, nodes, values = _saved(run, sample)
-    rows, names = _three(times), scalar_names(run)
+    rows, names = rows_at(times, None, SHOWN_MIDWAY), scalar_names(run)
     figure = plt.figure(figsize=(7.0, 2.9 + 1.05 * len(names)), layout="constrained")
     top, bottom = figure.subfigures(2, 1, height_ratios=[2.9, 0.3 + 1.05 * len(names)])
     if _is_map(run):

@@ -10,11 +10,13 @@ from ..errors import InputError
 from ..trajectory import Trajectory
 from .series import fill_series, is_layers, scalar_names
 from .style import INK, PALETTE, styled
-from .views import cluster_colours, one_sample, view_of
+from .views import cluster_colours, one_sample, rows_at, saved_states, view_of
 
 KINDS = ("overview", "tokens", "series", "gram", "attention")
 # Linking angle of the clusters that colour the tokens, written on the figure.
 COLOUR_ANGLE = 0.1
+# Clusters form early and plateaus last: the picture between the ends is at a tenth of the way.
+SHOWN_EARLY = 0.1
 
 
 def draw(
@@ -37,16 +39,6 @@ def draw(
         return _DRAW[kind](plt, run, sample, **options)
 
 
-def saved_states(run: Trajectory, sample: tuple[int, ...] | None) -> tuple[np.ndarray, np.ndarray]:
-    """Times and states of one sample; only the two ends if states were not kept."""
-    if "states" in run:
-        states = one_sample(run, "states", sample)
-        done = np.all(np.isfinite(states), axis=(-1, -2))
-        return np.asarray(run.time)[done], states[done]
-    ends = [one_sample(run, name, sample) for name in ("initial_points", "final_points")]
-    return np.array([0.0, run.reached]), np.stack(ends)
-
-
 def token_colours(run: Trajectory, sample: tuple[int, ...] | None) -> np.ndarray:
     """Colours by cluster at the end."""
     import jax.numpy as jnp
@@ -59,15 +51,9 @@ def token_colours(run: Trajectory, sample: tuple[int, ...] | None) -> np.ndarray
     return cluster_colours(np.asarray(component_labels(near)))
 
 
-def _three(times: np.ndarray) -> list[int]:
-    """First, a tenth of the way, and last: clusters form early, plateaus last."""
-    early = int(np.searchsorted(times, times[-1] / 10))
-    return sorted({0, min(early, len(times) - 1), len(times) - 1})
-
-
 def _tokens(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
     times, states = saved_states(run, sample)
-    rows = _three(times) if at is None else [int(np.argmin(np.abs(times - t))) for t in at]
+    rows = rows_at(times, at, SHOWN_EARLY)
     figure, grid = plt.subplots(1, len(rows), figsize=(2.4 * len(rows), 2.5), squeeze=False)
     _fill_tokens(run, sample, grid[0], times, states, rows)
     figure.tight_layout()
@@ -102,7 +88,7 @@ def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = No
 
 def _gram(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
     times, states = saved_states(run, sample)
-    rows = _three(times) if at is None else [int(np.argmin(np.abs(times - t))) for t in at]
+    rows = rows_at(times, at, SHOWN_EARLY)
     figure, axes = plt.subplots(figsize=(4.2, 2.8))
     pairs = np.triu_indices(states.shape[-2], 1)
     bins = np.linspace(-1.0, 1.0, 61)
@@ -146,7 +132,7 @@ def _attention(
 
 def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:
     times, states = saved_states(run, sample)
-    rows, names = _three(times), scalar_names(run)
+    rows, names = rows_at(times, None, SHOWN_EARLY), scalar_names(run)
     height = 2.6 + 1.05 * len(names)
     figure = plt.figure(figsize=(7.0, height))
     grid = figure.add_gridspec(

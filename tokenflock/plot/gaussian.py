@@ -8,7 +8,7 @@ import numpy as np
 
 from ..trajectory import Trajectory
 from .style import INK, PALETTE
-from .views import one_sample
+from .views import saved_states
 
 
 def draw_gaussian(plt: Any, run: Trajectory, kind: str, sample: Any) -> Any:
@@ -32,13 +32,8 @@ def draw_gaussian(plt: Any, run: Trajectory, kind: str, sample: Any) -> Any:
 
 def _moments(run: Trajectory, sample: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, means (time, d) and covariances (time, d, d); only the ends if states were not kept."""
-    if "states" in run:
-        states, times = one_sample(run, "states", sample), np.asarray(run.time)
-    else:
-        ends = [one_sample(run, name, sample) for name in ("initial_state", "final_state")]
-        states, times = np.stack(ends), np.array([0.0, run.reached])
-    done = np.all(np.isfinite(states), axis=(-1, -2))
-    return times[done], states[done, 0], states[done, 1:]
+    times, states = saved_states(run, sample)
+    return times, states[:, 0], states[:, 1:]
 
 
 def _ellipses(axes: Any, times: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> None:

@@ -169,3 +169,23 @@ def one_sample(run: Trajectory, name: str, sample: tuple[int, ...] | None) -> np
         raise InputError(f"sample must give an index for each of {batch}, got {sample}")
     # Tokens at t = 0 are shared by all betas, so they may have fewer batch axes.
     return array[tuple(chosen[len(chosen) - len(batch) :])]
+
+
+def saved_states(run: Trajectory, sample: tuple[int, ...] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Times and finite states of one member of a batch; only the two ends if states were not kept."""
+    if "states" in run:
+        times, states = np.asarray(run.time), one_sample(run, "states", sample)
+    else:
+        kind = "state" if run.is_density else "points"
+        ends = [one_sample(run, f"{end}_{kind}", sample) for end in ("initial", "final")]
+        times, states = np.array([0.0, run.reached]), np.stack(ends)
+    done = np.all(np.isfinite(states.reshape(len(states), -1)), axis=-1)
+    return times[done], states[done]
+
+
+def rows_at(times: np.ndarray, at: list[float] | None, middle: float) -> list[int]:
+    """The rows nearest to these times; without them the first, one at this share of time, and the last."""
+    if at is not None:
+        return [int(np.argmin(np.abs(times - t))) for t in at]
+    early = int(np.searchsorted(times, middle * times[-1]))
+    return sorted({0, min(early, len(times) - 1), len(times) - 1})
