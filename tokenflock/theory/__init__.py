@@ -10,6 +10,7 @@ perceptron      attention with a perceptron on the circle: masses and atoms of S
 stochastic      two tokens under random value matrices
 causal          the causal kernel, its peak, and the number of centres
 gaussian        Gaussian measures on R^d: softmax, l2 and Sinkhorn attention, blow-up, W2
+kinetic         causal attention with ALiBi: retrieval by position, its thresholds, soft accuracy
 context         one attention layer on n tokens when beta = gamma log n
 
 Every function states its formula, its source and its range. Where USA appears, `convention` picks
@@ -62,6 +63,28 @@ from .gaussian import softmax_blow_up_time as softmax_blow_up_time
 from .gaussian import softmax_covariance as softmax_covariance
 from .gaussian import softmax_limit as softmax_limit
 from .gaussian import softmax_mean as softmax_mean
+from .kinetic import DOUBLE_WELL as DOUBLE_WELL
+from .kinetic import DOUBLE_WELL_TIME as DOUBLE_WELL_TIME
+from .kinetic import Head as Head
+from .kinetic import chance_accuracy as chance_accuracy
+from .kinetic import expected_accuracy as expected_accuracy
+from .kinetic import graphon as graphon
+from .kinetic import graphon_time as graphon_time
+from .kinetic import largest_rate as largest_rate
+from .kinetic import log_mode_rates as log_mode_rates
+from .kinetic import log_retrieval_profile as log_retrieval_profile
+from .kinetic import mode_rates as mode_rates
+from .kinetic import mode_response as mode_response
+from .kinetic import modes_needed as modes_needed
+from .kinetic import primacy_exponent as primacy_exponent
+from .kinetic import profile_minimum as profile_minimum
+from .kinetic import recency_slope as recency_slope
+from .kinetic import recency_threshold as recency_threshold
+from .kinetic import retrieval_profile as retrieval_profile
+from .kinetic import signed_profile as signed_profile
+from .kinetic import smallness_time as smallness_time
+from .kinetic import soft_accuracy as soft_accuracy
+from .kinetic import soft_accuracy_by_modes as soft_accuracy_by_modes
 from .metastability import MetastabilityWindow as MetastabilityWindow
 from .metastability import cap_alpha as cap_alpha
 from .metastability import metastability_window as metastability_window
