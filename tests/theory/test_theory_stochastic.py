@@ -93,21 +93,6 @@ def test_P6a_1_probability_by_the_scale_function(overlap, d, beta):
     )
 
 
-def test_P6a_1_probability_of_the_layer_chain(particles):
-    rng, d, beta, eta, runs = np.random.default_rng(7), 3, 1.0, 0.15, 1500
-    x = np.tile(pair(0.0, d), (runs, 1, 1))
-    for _ in range(1500):
-        overlap = np.einsum("ra,ra->r", x[:, 0], x[:, 1])
-        own = 1 / (1 + np.exp(-beta * (1 - overlap)))[:, None, None]
-        m = own * x + (1 - own) * x[:, ::-1]
-        v = rng.normal(size=(runs, d, d)) / np.sqrt(d)
-        x = x + eta * np.einsum("rab,rib->ria", v, m)
-        x /= np.linalg.norm(x, axis=-1, keepdims=True)
-    overlap = np.einsum("ra,ra->r", x[:, 0], x[:, 1])
-    assert (np.abs(overlap) > 0.9).mean() > 0.97
-    assert (overlap < 0).mean() == pytest.approx(theory.antipodal_probability(0, 3, 1), abs=0.035)
-
-
 def test_probability_is_harmonic():
     """The generator annihilates it: drift P' + variance P''/2 = 0."""
     d, beta, r, h = 5, 1.4, np.array([-0.5, 0.0, 0.4]), 1e-3

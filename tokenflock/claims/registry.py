@@ -29,6 +29,7 @@ MODULES = (
     "noisy.circle",
     "noisy.manifolds",
     "noisy.stationary",
+    "stochastic",
 )
 
 
