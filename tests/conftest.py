@@ -31,6 +31,14 @@ install_import_hook(CHECKED, "beartype.beartype")
 mpl.use("Agg")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests of one file share fixtures and compiled programs: one process takes them all."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(autouse=True)
 def same_draws_in_any_order(request):
     """A module's generator RNG starts every test where the module left it: processes share tests."""

@@ -176,6 +176,7 @@ def test_solve_compares_at_equal_error():
     assert "diffrax Tsit5" in row["peers"]
 
 
+@pytest.mark.slow
 def test_meanfield_is_compared_with_a_grid_scheme_that_converges():
     (row,) = tiny("meanfield")
     assert row["error"] < 1e-8

@@ -25,6 +25,7 @@ def test_in_high_dimension_the_boundary_lies_on_the_theoretical_curve(phases):
     assert np.all(np.abs(measured - phases.collapse_time.values) <= 0.5)
 
 
+@pytest.mark.slow
 def test_on_the_circle_it_does_not(phases):
     late = phases.probability.sel(d=2, time=15.0)
     assert float(late.sel(beta=4.0)) < 0.9

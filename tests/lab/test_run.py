@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.xdist_group("lab"),
 ]
 # Their programs take long to compile; the others are resumed by the same code.
-LONG = ("batch", "merge")
+LONG = ("batch", "merge", "stop")
 
 
 class TestResume:

@@ -78,7 +78,10 @@ def by_small_steps(model, modes, t1):
     return np.asarray(integrate(on.project(skewed)))
 
 
-@pytest.mark.parametrize(("model", "t1"), [(flock.USA(3.0), 0.05), (flock.SA(3.0), 0.5)])
+@pytest.mark.parametrize(
+    ("model", "t1"),
+    [pytest.param(flock.USA(3.0), 0.05, marks=pytest.mark.slow), (flock.SA(3.0), 0.5)],
+)
 def test_errors_fall_faster_than_any_power_of_the_modes(model, t1):
     """Against 128 modes the error of M modes falls like e^{-cM}, on a law analytic in a strip."""
     theta = np.linspace(0, 2 * np.pi, 301)
@@ -240,7 +243,9 @@ MODELS = {
 @pytest.mark.parametrize(
     ("name", "temperature"),
     [
-        pytest.param(name, temperature, marks=[pytest.mark.slow] if name != TIED else [])
+        pytest.param(
+            name, temperature, marks=[pytest.mark.slow] * (name != TIED or temperature == 0.0)
+        )
         for name in MODELS
         for temperature in (0.0, 0.3)
     ],

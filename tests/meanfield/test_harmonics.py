@@ -128,6 +128,7 @@ def flow(law, on=ON):
     return flock.solve(flock.SA(2.0), start, 0.5, rtol=1e-10, atol=1e-13, save=save)
 
 
+@pytest.mark.slow
 def test_rotated_starts_give_rotated_solutions():
     """One program, two runs; values are compared at nodes turned with the start."""
     turn = jnp.asarray(rotation())

@@ -14,6 +14,7 @@ from tokenflock.meanfield.kernel import kernel_series
 LOOSE = {"rtol": 1e-6, "atol": 1e-9}
 
 
+@pytest.mark.slow
 def test_a_symmetric_density_that_outgrows_its_modes_is_unresolved():
     """Multiples of 12 alone are populated: 12 and 24 of 32 modes, and none among the last quarter."""
     model = flock.USA(60.0, convention="metastability")

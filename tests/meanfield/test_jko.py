@@ -119,6 +119,7 @@ def test_entropic_steps_agree_with_quantiles_and_with_the_flow():
         np.testing.assert_allclose(found, known, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_energy_in_the_metric_is_the_field_of_sa():
     plain, tied = flock.SA(2.0), flock.SA(2.0, Weights(B=B, V=-0.6 * B))
     tokens = flock.from_angles(np.array([0.1, 0.9, 2.5, -2.0]), np.array([0.1, 0.4, 0.3, 0.2]))

@@ -242,6 +242,7 @@ def test_growth_at_a_bounded_rate_is_no_blow_up():
     assert run.health["blow_up_time"] == np.inf
 
 
+@pytest.mark.slow
 def test_sinkhorn_is_followed_through_the_range_of_doubles():
     """Isotropic, s' = sqrt(1 + 4 s^2) - 1: t = asinh(2s)/2 - (sqrt(1 + 4 s^2) + 1)/(4 s), less that at 1.
 

@@ -84,7 +84,11 @@ def test_zonal_state_in_three_dimensions_by_a_direct_sum():
 
 
 @pytest.mark.parametrize(
-    ("name", "model"), [("USA", flock.NoisyUSA(3.0, 0.7)), ("SA", noisy_sa(3.0, 0.7))]
+    ("name", "model"),
+    [
+        ("USA", flock.NoisyUSA(3.0, 0.7)),
+        pytest.param("SA", noisy_sa(3.0, 0.7), marks=pytest.mark.slow),
+    ],
 )
 def test_spectrum_at_uniform_is_the_linear_theory(name, model):
     grid = np.arange(1, 25)
@@ -130,6 +134,7 @@ AXIS = np.array([0.36, 0.48, 0.8])
 
 
 @pytest.mark.parametrize("aside", [0.0, 0.3], ids=["about an axis", "without one"])
+@pytest.mark.slow
 def test_on_the_whole_sphere_states_and_spectra_are_those_about_an_axis(aside):
     """Any start on S^2 leads to a turned zonal state; of three turns two move it, and are left out."""
     model = flock.NoisyUSA(1.0, 0.348)

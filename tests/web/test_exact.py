@@ -190,6 +190,7 @@ def test_closing_the_page_frees_its_run(server):
     assert server.ping()["pages"] == 0
 
 
+@pytest.mark.slow
 def test_a_second_start_cancels_the_first(page):
     page.say(LONG)
     page.hear_until("frames")
