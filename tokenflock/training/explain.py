@@ -1,0 +1,92 @@
+"""A trained classifier to ask: what a review is taken for, and which of its words decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy.special import expit
+
+from ..errors import InputError, require
+from .classifier import Classifier, draw_classifier, hard
+from .fit import BASELINE, NETWORK, evaluate
+from .folder import MODEL, read_facts, read_tree
+from .leaders import follow
+from .settings import Settings
+from .texts import PAD, numbered, words_of
+
+
+class Trained(NamedTuple):
+    """A classifier with its words and the names of its labels, negative first."""
+
+    classifier: Classifier
+    settings: Settings
+    vocabulary: tuple[str, ...]
+    names: tuple[str, str]
+
+    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+        """Probability of the second label for every text, by the hardmax network."""
+        return expit(evaluate(self.classifier, self.tokens(texts), self.settings.depth, hard()))
+
+    def tokens(self, texts: Sequence[str]) -> np.ndarray:
+        """Word numbers (texts, length)."""
+        words = [words_of(text) for text in texts]
+        return numbered(words, self.vocabulary, self.settings.length)
+
+    def explain(self, text: str) -> dict[str, Any]:
+        """The leaders of a text with their followers, their vote, and the network's own answer."""
+        (tokens,) = self.tokens([text])
+        present = tokens != PAD
+        require(
+            bool(present.any()),
+            "the text has no word that the classifier knows; give a longer one, in its reviews' language",
+        )
+        found = follow(self.classifier, tokens[None], self.settings.depth)
+        leader, born, follows, sentiment, logit, vote = (array[0] for array in found)
+        words = [self.vocabulary[token - 1] if token != PAD else "" for token in tokens]
+        leaders = []
+        for index in np.flatnonzero(leader):
+            behind = np.flatnonzero(present & (follows == index))
+            leaders.append(
+                {
+                    "word": words[index],
+                    "sentiment": float(sentiment[index]),
+                    "share": behind.size / int(present.sum()),
+                    "led_from_layer": int(born[index]),
+                    "followers": sorted({words[i] for i in behind} - {words[index]}),
+                }
+            )
+        leaders.sort(key=lambda entry: (-entry["share"], entry["word"]))
+        return {
+            "label": self.names[int(logit > 0)],
+            "probability": float(expit(logit)),
+            "logit": float(logit),
+            "vote": float(vote),
+            "left": float((1 + self.classifier.alpha) ** -self.settings.depth),
+            "words_read": int(present.sum()),
+            "words_unknown": sorted(set(words_of(text)) - set(self.vocabulary)),
+            "leaders": leaders,
+        }
+
+
+def blank_models(settings: Settings, words: int) -> dict[str, Classifier]:
+    """Classifiers of the right shapes, to read stored ones into."""
+    return dict.fromkeys((NETWORK, BASELINE), draw_classifier(words, settings.d, settings.seed))
+
+
+def open_training(place: str | Path) -> Trained:
+    """The classifier of a training that has ended."""
+    folder = Path(place)
+    facts = read_facts(folder)
+    if not (folder / MODEL).is_file():
+        raise InputError(
+            f"the training in {folder} has not ended; continue it with tokenflock train sentiment --resume "
+            f"--out {folder}"
+        )
+    settings, words = Settings(**facts["settings"]), tuple(facts["vocabulary"])
+    models = read_tree(folder / MODEL, blank_models(settings, len(words)))
+    classifier = jax.tree.map(jax.numpy.asarray, models[NETWORK])
+    return Trained(classifier, settings, words, tuple(facts["labels"]))

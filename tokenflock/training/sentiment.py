@@ -1,0 +1,195 @@
+"""A training from its first step to its report, in a folder, resumable after any epoch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..memory import require_bytes
+from ..plain import plain
+from ..provenance import provenance
+from .fit import NETWORK, Trainee, depths, start, train_epoch
+from .folder import (
+    CHECKPOINT,
+    MODEL,
+    PICTURE,
+    REPORT,
+    begin,
+    check_place,
+    read_facts,
+    read_report,
+    read_tree,
+    write_json,
+    write_tree,
+    write_whole,
+)
+from .picture import draw
+from .report import measure
+from .reviews import PARTS, Data, Reviews, prepare
+from .settings import Settings
+
+Report = Callable[[float, str], None]
+# Arrays of (batch, length, length) that a layer keeps for its derivative, in float32; measured, rounded up.
+KEPT_PER_LAYER = 5
+
+
+class Spent(NamedTuple):
+    """Seconds of this training so far: on the clock and of the processor."""
+
+    wall: np.ndarray
+    processor: np.ndarray
+
+
+class Progress(NamedTuple):
+    """What a checkpoint holds: the state between two epochs."""
+
+    trainees: dict[str, Trainee]
+    spent: Spent
+
+
+class Clock:
+    """Adds the seconds of this process to those of earlier ones."""
+
+    def __init__(self, before: Spent):
+        self._before = before
+        self._wall, self._processor = time.perf_counter(), time.process_time()
+
+    def spent(self) -> Spent:
+        """Seconds up to now."""
+        now = time.perf_counter() - self._wall, time.process_time() - self._processor
+        return Spent(
+            *(old + new for old, new in zip(self._before, map(np.asarray, now), strict=True))
+        )
+
+
+def train(
+    reviews: Reviews,
+    settings: Settings,
+    out: Path,
+    *,
+    source: str,
+    only: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    report: Report = lambda done, note: None,
+) -> dict[str, Any]:
+    """Train both networks on the reviews, write the folder `out`, and return its report.
+
+    With `resume` the training in `out` goes on after its last finished epoch, and ends with the same
+    numbers, bit for bit, as if it had never been interrupted. O(epochs * reviews * depth * length^2 * d).
+    """
+    if not resume:
+        check_place(out, overwrite)
+    finished = read_report(out) if resume else None
+    if finished is not None:
+        return finished
+    check_memory(settings)
+    report(0.0, "numbering words")
+    data = prepare(reviews, settings)
+    facts = _facts(reviews, settings, data, source, only)
+    if resume:
+        _check_same(facts, out)
+    else:
+        begin(out, facts)
+    clock, trainees = _train(data, settings, out, report)
+    return _finish(facts, trainees, data, settings, out, clock, report)
+
+
+def check_memory(settings: Settings) -> None:
+    """Refuse a batch whose attention matrices do not fit."""
+    pairs = 4.0 * settings.batch * settings.length**2
+    require_bytes(
+        pairs * KEPT_PER_LAYER * settings.depth,
+        f"batches of {settings.batch} reviews of {settings.length} words in {settings.depth} layers",
+        "lower --batch or --length",
+    )
+
+
+def _facts(
+    reviews: Reviews, settings: Settings, data: Data, source: str, only: str | None
+) -> dict[str, Any]:
+    """All that defines the training, as plain data."""
+    return {
+        "settings": settings.as_json(),
+        "source": source,
+        "only": only,
+        "fingerprint": reviews.fingerprint(),
+        "labels": list(reviews.names),
+        "dropped": dict(reviews.dropped),
+        "parts": {name: len(getattr(data, name).labels) for name in PARTS},
+        "vocabulary": list(data.vocabulary),
+    }
+
+
+def _check_same(facts: Mapping[str, Any], out: Path) -> None:
+    stored = read_facts(out)
+    for name, meaning in (("settings", "other settings"), ("fingerprint", "other reviews")):
+        if stored[name] != facts[name]:
+            raise InputError(
+                f"the training in {out} was started with {meaning}; resume it with those it began with, or "
+                "start another one in a new --out"
+            )
+
+
+def _train(
+    data: Data, settings: Settings, out: Path, report: Report
+) -> tuple[Clock, dict[str, Trainee]]:
+    """All epochs that are left, with a checkpoint after each."""
+    progress = Progress(start(settings, len(data.vocabulary)), Spent(np.zeros(()), np.zeros(())))
+    if (out / CHECKPOINT).exists():
+        progress = read_tree(out / CHECKPOINT, progress)
+    clock, trainees = Clock(progress.spent), progress.trainees
+    for epoch in range(trainees[NETWORK].epochs, settings.epochs):
+        trainees = {
+            name: train_epoch(
+                trainees[name], depth, data, settings, _share(report, settings, epoch, name)
+            )
+            for name, depth in depths(settings).items()
+        }
+        write_tree(out / CHECKPOINT, Progress(trainees, clock.spent()))
+    return clock, trainees
+
+
+def _share(report: Report, settings: Settings, epoch: int, name: str) -> Report:
+    """Progress of the whole training from that of one epoch; the bag of words takes next to no time."""
+
+    def tell(done: float, note: str) -> None:
+        whole = (
+            (epoch + done) / settings.epochs if name == NETWORK else (epoch + 1) / settings.epochs
+        )
+        report(whole, f"epoch {epoch + 1} of {settings.epochs}, {name}: {note}")
+
+    return tell
+
+
+def _finish(
+    facts: Mapping[str, Any],
+    trainees: Mapping[str, Trainee],
+    data: Data,
+    settings: Settings,
+    out: Path,
+    clock: Clock,
+    report: Report,
+) -> dict[str, Any]:
+    """Model, picture and report; the checkpoint goes when they are there."""
+    found = measure(trainees, data, settings, lambda note: report(1.0, note))
+    about = ("source", "only", "fingerprint", "labels", "dropped", "parts")
+    result = {
+        "task": "sentiment",
+        "data": {**{name: facts[name] for name in about}, "words_known": len(data.vocabulary)},
+        "settings": facts["settings"],
+        **found,
+    }
+    write_tree(out / MODEL, {name: trainee.best for name, trainee in trainees.items()})
+    best = trainees[NETWORK].best
+    write_whole(out / PICTURE, lambda path: draw(result, best, data.vocabulary, path))
+    seconds = {name: float(value) for name, value in clock.spent()._asdict().items()}
+    result = plain({**result, "seconds": seconds, "provenance": provenance()})
+    write_json(out / REPORT, result)
+    (out / CHECKPOINT).unlink(missing_ok=True)
+    return result
