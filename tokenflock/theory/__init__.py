@@ -8,9 +8,12 @@ uniform         energies, hemispheres and linear growth rates around the uniform
 noise           critical temperatures, order parameter, spherical Brownian motion
 perceptron      attention with a perceptron on the circle: masses and atoms of SOPD states
 stochastic      two tokens under random value matrices
+homogenized     overlaps of tokens under layers of random heads
+flat_pair       two tokens at beta = 0 under random values: the chain and its diffusion, exactly
 causal          the causal kernel, its peak, and the number of centres
 gaussian        Gaussian measures on R^d: softmax, l2 and Sinkhorn attention, blow-up, W2
 kinetic         causal attention with ALiBi: retrieval by position, its thresholds, soft accuracy
+sinkhorn        Sinkformers: energies, normalising rows and columns, the heat equation
 context         one attention layer on n tokens when beta = gamma log n
 
 Every function states its formula, its source and its range. Where USA appears, `convention` picks
@@ -53,6 +56,8 @@ from .equiangular import log_equiangular_time as log_equiangular_time
 from .equiangular import log_w_rate as log_w_rate
 from .equiangular import tail_rate as tail_rate
 from .equiangular import w_from_gamma as w_from_gamma
+from .flat_pair import chain_expectation as chain_expectation
+from .flat_pair import diffusion_expectation as diffusion_expectation
 from .gaussian import bures_w2 as bures_w2
 from .gaussian import l2_blow_up_time as l2_blow_up_time
 from .gaussian import l2_slope as l2_slope
@@ -63,6 +68,22 @@ from .gaussian import softmax_blow_up_time as softmax_blow_up_time
 from .gaussian import softmax_covariance as softmax_covariance
 from .gaussian import softmax_limit as softmax_limit
 from .gaussian import softmax_mean as softmax_mean
+from .homogenized import depth_regime as depth_regime
+from .homogenized import direction_overlap as direction_overlap
+from .homogenized import gram_drift as gram_drift
+from .homogenized import gram_variation as gram_variation
+from .homogenized import high_temperature_moments as high_temperature_moments
+from .homogenized import logistic_depth as logistic_depth
+from .homogenized import logistic_overlap as logistic_overlap
+from .homogenized import noise_strength as noise_strength
+from .homogenized import simplex_drift as simplex_drift
+from .homogenized import simplex_overlap as simplex_overlap
+from .homogenized import slow_coefficient as slow_coefficient
+from .homogenized import slow_probability as slow_probability
+from .homogenized import slow_share as slow_share
+from .homogenized import two_point_exponent as two_point_exponent
+from .homogenized import variance_proxy as variance_proxy
+from .homogenized import zero_temperature_exponent as zero_temperature_exponent
 from .kinetic import DOUBLE_WELL as DOUBLE_WELL
 from .kinetic import DOUBLE_WELL_TIME as DOUBLE_WELL_TIME
 from .kinetic import Head as Head
@@ -116,6 +137,17 @@ from .perceptron import kernel_curvature as kernel_curvature
 from .perceptron import mass_bound as mass_bound
 from .perceptron import outer_curvature_bound as outer_curvature_bound
 from .perceptron import perceptron_size as perceptron_size
+from .sinkhorn import alternating as alternating
+from .sinkhorn import alternation_rate as alternation_rate
+from .sinkhorn import coupling_energy as coupling_energy
+from .sinkhorn import coupling_potential as coupling_potential
+from .sinkhorn import heat_deficit_bound as heat_deficit_bound
+from .sinkhorn import kernel_energy as kernel_energy
+from .sinkhorn import sinkhorn_heat_variance as sinkhorn_heat_variance
+from .sinkhorn import sinkhorn_shift as sinkhorn_shift
+from .sinkhorn import softmax_curl as softmax_curl
+from .sinkhorn import softmax_heat_variance as softmax_heat_variance
+from .sinkhorn import softmax_shift as softmax_shift
 from .stochastic import antipodal_exponent as antipodal_exponent
 from .stochastic import antipodal_probability as antipodal_probability
 from .stochastic import antipodal_threshold as antipodal_threshold

@@ -1,0 +1,161 @@
+"""Chains of random layers: collapse, homogenisation, exponents, and thousands of them in one call."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+import tokenflock as flock
+from tokenflock import random_depth as rd
+from tokenflock import theory
+from tokenflock.errors import InputError
+
+D = 4
+TOKENS = flock.equiangular(flock.Sphere(D), 3, 0.1)
+LAW = rd.HeadLaw.gaussian(D, 1.0)
+
+
+def test_the_same_seed_gives_the_same_chain_however_many_run_beside_it():
+    few, many = (
+        rd.random_chains(LAW, TOKENS, 6, 0.2, chains=count, every=3, observe=[rd.overlaps])
+        for count in (2, 5)
+    )
+    np.testing.assert_allclose(few.overlaps, many.overlaps[:2], atol=1e-14)
+    assert np.std(many.overlaps[:, -1, 0]) > 0.01
+    np.testing.assert_allclose(few.layer, [0, 3, 6])
+    np.testing.assert_allclose(few.tau, [0, 0.12, 0.24])
+    assert few.overlaps[0, 0].values == pytest.approx(0.1)
+
+
+def test_a_deterministic_law_is_the_layered_network():
+    """V = A = I in every layer is SA with Layers(eta)."""
+    x0 = flock.uniform(flock.Sphere(D), 3, seed=1)
+    law = rd.HeadLaw.deterministic(2.0)
+    ours = rd.random_chains(law, x0, 4, 0.25, chains=1, states=True).tokens[0]
+    run = flock.solve(flock.SA(2.0), x0, 1.0, method=flock.Layers(0.25))
+    np.testing.assert_allclose(ours, run.states[-1], atol=1e-13)
+
+
+def test_impossible_chains_are_refused():
+    with pytest.raises(InputError, match="multiple of every"):
+        rd.random_chains(LAW, TOKENS, 5, 0.1, chains=2, every=2)
+    with pytest.raises(InputError, match="give chains="):
+        rd.random_chains(LAW, TOKENS, 5, 0.1)
+    plane = flock.gaussian(flock.Euclidean(D), 3, seed=0)
+    with pytest.raises(InputError, match="need a sphere"):
+        rd.random_chains(LAW, plane, 5, 0.1, chains=1)
+
+
+@pytest.mark.slow
+def test_chains_have_the_law_of_the_engines_random_weights():
+    """The engine draws V and B = A^T themselves, at O(d^3) a layer; KS over 600 runs each, p > 0.01."""
+    eta, samples, layers = 0.25, 600, 8
+    ours = rd.random_chains(
+        LAW, TOKENS, layers, eta, heads=2, chains=samples, observe=[rd.overlaps]
+    )
+    weights = flock.RandomWeights(
+        d=D,
+        seed=3,
+        heads=2,
+        B=flock.Product(1 / D),
+        V=flock.Ginibre(D**-0.5 / 2),
+        period=eta,
+        per="sample",
+    )
+    x0 = TOKENS.at(jnp.broadcast_to(TOKENS.points, (samples, *TOKENS.points.shape)))
+    run = flock.solve(flock.SA(1.0, weights=weights), x0, eta * layers, method=flock.Layers(eta))
+    end = np.asarray(run.states)[..., -1, :, :]
+    for index, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        theirs = np.sum(end[:, i] * end[:, j], axis=-1)
+        assert ks_2samp(ours.overlaps[:, -1, index], theirs).pvalue > 0.01
+
+
+@pytest.mark.slow
+def test_p3_2_flat_attention_follows_the_logistic():
+    """P3-2: b = 0, d = 400, n = 8, gamma0 = 0.1, eta = 0.1, 600 layers, 80 runs.
+
+    Tolerance: 4 standard errors of the mean, the O(1/d) of the exact drift, and the step eta^2.
+    """
+    x0 = flock.equiangular(flock.Sphere(400), 8, 0.1)
+    run = rd.random_chains(rd.HeadLaw.gaussian(400, 0.0), x0, 600, 0.1, chains=80, every=60)
+    m = run.mean_overlap.values
+    expected = theory.logistic_overlap(run.tau.values, m[0, 0])
+    gap = np.abs(m.mean(axis=0) - expected)
+    assert np.all(gap < 4 * m.std(axis=0) / np.sqrt(80) + 2 / 400 + 0.1**2 / 4)
+    assert gap.max() < 0.02
+    assert m[:, -1].min() > 0.9
+
+
+@pytest.mark.slow
+def test_p3_3_only_the_ratio_of_squared_step_and_heads_counts():
+    """P3-3: (eta, H) = (0.1, 1) and (0.2, 4) give the same law of R(tau); twice the ratio gives another."""
+    runs = {
+        (eta, heads): rd.random_chains(
+            LAW, TOKENS, 100, eta, heads=heads, chains=500, seed=heads, observe=[rd.overlaps]
+        ).overlaps[:, -1, 0]
+        for eta, heads in [(0.1, 1), (0.2, 4), (0.2, 1)]
+    }
+    assert ks_2samp(runs[0.1, 1], runs[0.2, 4]).pvalue > 0.01
+    assert ks_2samp(runs[0.1, 1], runs[0.2, 1]).pvalue < 1e-6
+
+
+@pytest.mark.slow
+def test_p3_6_two_close_tokens_approach_at_the_flat_exponent():
+    """P3-6: d log(1-R)/dtau = -(d-1)/d at b = 0; 4 standard errors (variance 4/d per tau) and eta^2."""
+    d, eta, layers, chains = 8, 0.1, 600, 1500
+    x0 = flock.equiangular(flock.Sphere(d), 2, 1 - 1e-4)
+    run = rd.random_chains(
+        rd.HeadLaw.gaussian(d, 0.0), x0, layers, eta, chains=chains, observe=[rd.gaps]
+    )
+    logs = np.log(run.gaps.values[:, :, 0])
+    tau = float(run.tau[-1])
+    slope = (logs[:, -1] - logs[:, 0]) / tau
+    error = np.sqrt(4 / d / tau / chains)
+    assert slope.std() / np.sqrt(chains) == pytest.approx(error, rel=0.1)
+    expected = theory.two_point_exponent(d, 0.0)
+    assert expected == pytest.approx(-(d - 1) / d)
+    assert slope.mean() == pytest.approx(float(expected), abs=4 * error + eta**2)
+
+
+@pytest.mark.slow
+def test_ten_thousand_chains_of_depth_two_thousand_in_one_call():
+    """All collapse: at d = 4 the exponent -(d-1)/d leaves 1 - m below e^{-5} after tau = 20."""
+    x0 = flock.equiangular(flock.Sphere(4), 2, 0.0)
+    run = rd.random_chains(rd.HeadLaw.gaussian(4, 1.0), x0, 2000, 0.1, chains=10_000, every=200)
+    m = run.mean_overlap
+    assert m.shape == (10_000, 11)
+    assert np.all(np.diff(m.mean("chain")) > 0)
+    assert float(m[:, -1].mean()) > 0.99
+
+
+@pytest.mark.slow
+def test_p3_11_clouds_in_the_same_weights_stay_together():
+    """P3-11: two independent clouds meet the same layers: W2 between them falls with n; other weights: O(1).
+
+    On S^2 the W2 of two samples of n is of order n^{-1/2}, so four times n halves it (here by 1.5 at least).
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    def w2(one, other):
+        cost = np.sum((one[:, None] - other[None]) ** 2, axis=-1)
+        rows, columns = linear_sum_assignment(cost)
+        return np.sqrt(cost[rows, columns].mean())
+
+    def distances(n, seeds):
+        law = rd.HeadLaw.gaussian(3, 1.0)
+        ends = []
+        for seed in seeds:
+            x0 = flock.uniform(flock.Sphere(3), n, seed=100 + seed, samples=2)
+            ends.append(
+                rd.random_chains(
+                    law, x0, 60, 0.1, seed=seed, states=True, quenched=True
+                ).tokens.values
+            )
+        together = [w2(*pair) for pair in ends]
+        apart = [w2(ends[i][0], ends[i - 1][1]) for i in range(len(ends))]
+        return np.mean(together), np.mean(apart)
+
+    small, _ = distances(32, range(12))
+    large, independent = distances(128, range(12))
+    assert small / large > 1.5
+    assert independent > 3 * large

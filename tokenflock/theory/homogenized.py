@@ -1,0 +1,260 @@
+r"""Random-depth Transformers (2604.01978): overlaps of tokens under layers of random heads.
+
+x_i <- N(x_i + (eta/H) sum_h V_h m_{A_h}(x_i)), V with entries of variance sigma_V^2 (1/d unless said
+otherwise), A = W W'^T. The diffusive clock is tau = (eta^2/H) layer. With R_ij = <x_i, x_j> and
+s_ij = E_A <m(x_i), m(x_j)> the layer moves R by sigma_V^2 d tau times
+
+    (d-2+R_ij^2) s_ij - (d-1) R_ij (s_ii+s_jj)/2,   variance (1-R_ij^2)(s_ii+s_jj-2 R_ij s_ij).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.integrate import quad, solve_ivp
+from scipy.special import betainc, gammaln, hyp2f1
+from scipy.stats import norm
+
+from ._checks import Array, bounded, inverse_temperature, whole
+
+OVERLAP = "an inner product of unit vectors"
+
+
+def variance_proxy(d: ArrayLike, variance: ArrayLike | None = None) -> Array:
+    """varsig^2 = max E|P_x V m|^2 = sigma_V^2 (d-1) under Gaussian heads (2604.01978)."""
+    d = _dimension(d)
+    return _variance(variance, d) * (d - 1)
+
+
+def noise_strength(
+    step: ArrayLike, heads: ArrayLike, d: ArrayLike, variance: ArrayLike | None = None
+) -> Array:
+    """alpha = eta varsig^2/H under Gaussian heads (2604.01978): noise per unit of t = eta layer."""
+    step = bounded("step", step, 0, closed="neither", advice="the layer's step eta")
+    return step * variance_proxy(d, variance) / whole("heads", heads, 1)
+
+
+class Regime(NamedTuple):
+    """What must be small or bounded after L layers, and the limit that this selects."""
+
+    noise: float  # alpha eta L: 1 at L = H/(eta^2 varsig^2)
+    drift_error: float  # eta^2 L
+    modified_error: float  # eta^3 L
+    limit: str
+
+
+def depth_regime(
+    layers: int, step: float, heads: int, d: int, variance: float | None = None, small: float = 0.1
+) -> Regime:
+    """Which limit describes L layers (2604.01978): "ballistic" X' = F, "modified" X' = F - eta/2 grad_F F,
+    "diffusive" (the SDE), or "none"; o(1) is read as at most `small`."""
+    alpha = float(noise_strength(step, heads, d, variance))
+    noise, drift, modified = alpha * step * layers, step**2 * layers, step**3 * layers
+    if modified > small:
+        limit = "none"
+    elif noise > small:
+        limit = "diffusive"
+    else:
+        limit = "ballistic" if drift <= small else "modified"
+    return Regime(noise, drift, modified, limit)
+
+
+def gram_drift(
+    overlap: ArrayLike, attended: ArrayLike, d: ArrayLike, variance: ArrayLike | None = None
+) -> Array:
+    """D_ij of all pairs per unit tau (2604.01978; module docstring); `attended` is the matrix s_ij."""
+    R, s, mean = _gram(overlap, attended)
+    d = _dimension(d)
+    return _variance(variance, d) * ((d - 2 + R**2) * s - (d - 1) * R * mean)
+
+
+def gram_variation(
+    overlap: ArrayLike, attended: ArrayLike, d: ArrayLike, variance: ArrayLike | None = None
+) -> Array:
+    """d<R_ij>/dtau = sigma_V^2 (1-R_ij^2)(s_ii+s_jj-2 R_ij s_ij) of all pairs (derived from (G))."""
+    R, s, mean = _gram(overlap, attended)
+    return _variance(variance, _dimension(d)) * (1 - R**2) * 2 * (mean - R * s)
+
+
+def _gram(overlap: ArrayLike, attended: ArrayLike) -> tuple[Array, Array, Array]:
+    R = bounded("overlap", overlap, -1 - 1e-12, 1 + 1e-12, advice=OVERLAP)
+    s = np.asarray(attended, dtype=np.float64)
+    own = np.diagonal(s, axis1=-2, axis2=-1)
+    return R, s, (own[..., :, None] + own[..., None, :]) / 2
+
+
+def simplex_drift(
+    gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: ArrayLike | None = None
+) -> Array:
+    """Drift of the common overlap of simplex tokens; f = E sum_k p_ik^2, g = E sum_k p_ik p_jk.
+
+    h = (1-gamma)(gamma + g - gamma f), the printed ODE (2604.01978), or with d the exact drift
+    ((d-2+gamma^2) S - (d-1) gamma P)/d, S = gamma+(1-gamma)g, P = gamma+(1-gamma)f: O(1/d) away.
+    """
+    gamma = bounded("gamma", gamma, -1, 1, advice=OVERLAP)
+    f, g = np.asarray(f, dtype=np.float64), np.asarray(g, dtype=np.float64)
+    if d is None:
+        return (1 - gamma) * (gamma + g - gamma * f)
+    d = _dimension(d)
+    cross, own = gamma + (1 - gamma) * g, gamma + (1 - gamma) * f
+    return ((d - 2 + gamma**2) * cross - (d - 1) * gamma * own) / d
+
+
+def simplex_overlap(
+    tau: ArrayLike,
+    gamma0: float,
+    moments: Callable[[float], tuple[float, float]],
+    d: int | None = None,
+) -> Array:
+    """gamma(tau) with gamma' = simplex_drift, from moments(gamma) = (f, g); tolerance 1e-9."""
+    tau = bounded("tau", tau, 0, closed="low", advice="times start at 0")
+
+    def rate(_: float, gamma: Array) -> Array:
+        inside = np.clip(gamma[0], -1.0, 1.0)
+        return np.atleast_1d(simplex_drift(inside, *moments(float(inside)), d))
+
+    wanted = np.atleast_1d(tau)
+    found = solve_ivp(
+        rate, (0, wanted.max() or 1.0), [gamma0], dense_output=True, rtol=1e-9, atol=1e-9
+    )
+    return found.sol(wanted)[0].reshape(tau.shape)
+
+
+def logistic_overlap(tau: ArrayLike, start: ArrayLike) -> Array:
+    """u0/(u0 + (1-u0) e^{-tau}), the mean overlap at high temperature (2604.01978)."""
+    start = bounded("start", start, 0, 1, advice="the mean overlap |mean|^2")
+    return start / (start + (1 - start) * np.exp(-np.asarray(tau, dtype=np.float64)))
+
+
+def logistic_depth(level: ArrayLike, start: ArrayLike) -> Array:
+    """tau at which the logistic overlap reaches `level`: about log n from orthogonal tokens (u0 = 1/n)."""
+    level = bounded("level", level, 0, 1, closed="neither", advice="below complete collapse")
+    start = bounded("start", start, 0, 1, closed="neither", advice="the mean overlap |mean|^2")
+    return np.maximum(np.log(level / (1 - level)) - np.log(start / (1 - start)), 0.0)
+
+
+def high_temperature_moments(tokens: ArrayLike, beta: ArrayLike, sigma_A: float) -> Array:
+    """s_ij up to O(beta^4) for A = W W'^T with entries of variance sigma_A^2, or d sigma_A^4 per entry of A.
+
+    |xbar|^2 + beta^2 d sigma_A^4 (R_ij tr C^2 + <xbar, E (y-xbar)|y-xbar|^2>), C the tokens' covariance:
+    the second-order expansion of the softmax barycentre, E A = 0.
+    """
+    x, beta = np.asarray(tokens, dtype=np.float64), inverse_temperature(beta)
+    n, d = x.shape
+    mean = x.mean(axis=0)
+    centred = x - mean
+    covariance = centred.T @ centred / n
+    third = (centred * np.sum(centred**2, axis=1, keepdims=True)).mean(axis=0)
+    bend = (x @ x.T) * np.sum(covariance**2) + mean @ third
+    return mean @ mean + beta**2 * d * sigma_A**4 * bend
+
+
+def two_point_exponent(d: ArrayLike, slope: ArrayLike) -> Array:
+    """Exponent of 1 - R at R = 1 per unit tau, (-(d-1) + (d-3) slope)/d, where s_12/s_11 ~ 1 - slope (1-R).
+
+    Drift minus half the variance of log(1-R), with s_11 = 1. slope = 0 at beta = 0: -(d-1)/d.
+    """
+    d = _dimension(d)
+    return (-(d - 1) + (d - 3) * np.asarray(slope, dtype=np.float64)) / d
+
+
+def zero_temperature_exponent(d: ArrayLike, factors: int = 2) -> Array:
+    """Two-point exponent at beta = infinity: -(d-1)/(d(d-2)^2) for A = W W'^T, -(d-1)/(d(d-2)) for one
+    Gaussian matrix; slope ((d-1)/(d-2))^factors, since E|P_a b|^2/|a|^2 = (d-1)/(d-2)."""
+    d = whole("d", d, 3, advice="the exponent exists for d >= 3")
+    return two_point_exponent(d, ((d - 1) / (d - 2)) ** _factors(factors))
+
+
+def direction_overlap(overlap: ArrayLike, d: ArrayLike, factors: int = 2) -> Array:
+    """E cos(Ax, Ay) of unit vectors with <x, y> = R, A one Gaussian matrix or W W'^T (two factors).
+
+    One: rho_d(R) = R (2/d)(Gamma((d+1)/2)/Gamma(d/2))^2 2F1(1/2, 1/2; (d+2)/2; R^2) = R + (R^3-R)/(2d) + ...
+    Two: the mean of rho_d over Fisher's law of the sample correlation of d pairs; R + (R^3-R)/d + ...
+    """
+    R = bounded("overlap", overlap, -1, 1, advice=OVERLAP)
+    d = _dimension(d)
+    if _factors(factors) == 1:
+        ratio = np.exp(2 * (gammaln((d + 1) / 2) - gammaln(d / 2)))
+        return R * (2 / d) * ratio * hyp2f1(0.5, 0.5, (d + 2) / 2, R**2)
+    return np.vectorize(_twice, otypes=[float])(R, d)[()]
+
+
+def _twice(overlap: float, d: float) -> float:
+    if abs(overlap) >= 1 or overlap == 0:
+        return float(overlap)
+
+    # In z = artanh r the law is a bell of width d^{-1/2} around artanh R.
+    def integrand(z: float) -> float:
+        r = np.tanh(z)
+        weight = float(np.exp(correlation_log_density(r, overlap, d))) * (1 - r**2)
+        return weight * float(direction_overlap(r, d, 1))
+
+    centre, reach = np.arctanh(overlap), 12 / np.sqrt(max(d - 2, 0.25))
+    return quad(integrand, centre - reach, centre + reach, epsabs=1e-13, epsrel=1e-12, limit=400)[0]
+
+
+def correlation_log_density(r: ArrayLike, overlap: ArrayLike, d: ArrayLike) -> Array:
+    """log density of the correlation of d Gaussian pairs of correlation R, means known (Fisher 1915)."""
+    r, R = np.asarray(r, dtype=np.float64), np.asarray(overlap, dtype=np.float64)
+    d = np.asarray(d, dtype=np.float64)
+    constant = np.log(d - 1) + gammaln(d) - gammaln(d + 0.5) - np.log(2 * np.pi) / 2
+    powers = (
+        d / 2 * np.log1p(-(R**2)) + (d - 3) / 2 * np.log1p(-(r**2)) - (d - 0.5) * np.log1p(-R * r)
+    )
+    return constant + powers + np.log(hyp2f1(0.5, 0.5, d + 0.5, (1 + R * r) / 2))
+
+
+def slow_coefficient(overlap: ArrayLike, d: ArrayLike, factors: int = 2) -> Array:
+    """k_d(R) = -d D/(R(1-R^2)) at beta = infinity: 2 + O(1/d) for A = W W'^T, 3/2 for one matrix.
+
+    D from `gram_drift` with s_11 = 1 and s_12 = direction_overlap. The slow limit is printed with k = 1.
+    """
+    R = bounded("overlap", overlap, -1, 1, closed="neither", advice="away from +-1")
+    s, d = direction_overlap(R, d, factors), _dimension(d)
+    return ((d - 1) * R - (d - 2 + R**2) * s) / (R * (1 - R**2))
+
+
+def slow_probability(start: ArrayLike, k: ArrayLike) -> Array:
+    """P(u -> 1) for du = -k u(1-u^2)dt + sqrt2 (1-u^2)dB, k < 2: I_{(1+u0)/2}(1-k/2, 1-k/2).
+
+    From the scale density (1-u^2)^{-k/2}; 1/2 + arcsin(u0)/pi at k = 1 (2604.01978). At k >= 2 neither
+    end is ever reached: the chain keeps wandering.
+    """
+    start = bounded("start", start, -1, 1, advice=OVERLAP)
+    k = bounded("k", k, high=2, closed="low", advice="at k >= 2 nothing is absorbed")
+    return betainc(1 - k / 2, 1 - k / 2, (1 + start) / 2)
+
+
+def slow_share(level: ArrayLike, t: ArrayLike, k: int) -> Array:
+    """P(|u(t)| > level) of the slow limit from u = 0, in closed form at k = 0 and at the critical k = 2.
+
+    z = artanh u obeys dz = (2-k) tanh z dt + sqrt2 dB: N(0, 2t) at k = 2, and at k = 0 (an h-transform
+    by cosh) the even mixture of N(+-2t, 2t).
+    """
+    z = np.arctanh(bounded("level", level, 0, 1, closed="low", advice="0 <= level < 1"))
+    t = bounded("t", t, 0, closed="neither", advice="t > 0")
+    if k not in (0, 2):
+        raise ValueError(
+            f"the law is closed at k = 0 and k = 2, got {k}; use flock.random_depth.slow"
+        )
+    shift = 2 * t if k == 0 else 0.0 * t
+    return norm.sf((z - shift) / np.sqrt(2 * t)) + norm.sf((z + shift) / np.sqrt(2 * t))
+
+
+def _factors(factors: int) -> int:
+    if factors not in (1, 2):
+        raise ValueError(
+            f"factors must be 1 (one Gaussian matrix) or 2 (A = W W'^T), got {factors}"
+        )
+    return factors
+
+
+def _dimension(d: ArrayLike) -> Array:
+    return whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
+
+
+def _variance(variance: ArrayLike | None, d: Array) -> Array:
+    if variance is None:
+        return 1 / d
+    return bounded("variance", variance, 0, np.inf, advice="the variance of an entry of V")
