@@ -134,6 +134,7 @@ from .terms import Perceptron as Perceptron
 from .terms import Potential as Potential
 from .terms import Term as Term
 from .tracing import Interventions as Interventions
+from .tracing import retrieval_response as retrieval_response
 from .tracing import trace as trace
 from .trajectory import Trajectory as Trajectory
 from .weights import GOE as GOE

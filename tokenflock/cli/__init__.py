@@ -18,6 +18,7 @@ from .page import page
 from .play import play
 from .records import compare, export
 from .records import show as show_result
+from .retrieval import retrieval as retrieval
 from .run import run
 from .sweep import sweep
 from .trace import trace_app

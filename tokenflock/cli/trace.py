@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from ..trajectory import Trajectory
 
 COMPARE = "compare"
+RETRIEVAL = "retrieval"
 PLAIN = "model"
 
 
 class _ModelFirst(TyperGroup):
-    """`trace compare A B` compares; everything else after `trace` is MODEL and its options."""
+    """`trace compare A B` compares, `trace retrieval MODEL` replaces tokens; all else begins with MODEL."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args if args[:1] == [COMPARE] else [PLAIN, *args])
+        return super().parse_args(
+            ctx, args if args[:1] in ([COMPARE], [RETRIEVAL]) else [PLAIN, *args]
+        )
 
 
 class _Nameless(TyperCommand):
@@ -138,6 +141,8 @@ def trace(
 
     - Two of them: `tokenflock trace compare runs/a runs/b`, or two checkpoints and a text
 
+    - What the last token knows of earlier ones: `tokenflock trace retrieval --help`
+
     Read it in Python: `run = tokenflock.open("runs/t"); run["mean_cosine"]`
 
     Exit codes: 0 fine, 1 the model failed, 2 bad usage or input, 130 interrupted.
@@ -160,10 +165,10 @@ def trace(
         start=start,
         seed=seed,
     )
-    with _progress(f"trace {model.name}") as tell:
+    with bar_on_stderr(f"trace {model.name}") as tell:
         run = _traced(
             model,
-            _texts(text, file, tokens),
+            texts_given(text, file, tokens),
             tell,
             split=split,
             truncate=truncate,
@@ -220,13 +225,13 @@ def compare(
     for place in (first, second):
         locate(place)
     fresh = [place for place in (first, second) if not is_traced(place)]
-    given = _texts(text, file, tokens, needed=bool(fresh))
+    given = texts_given(text, file, tokens, needed=bool(fresh))
     runs = []
     for place in (first, second):
         if place not in fresh:
             runs.append(_stored(place))
             continue
-        with _progress(f"trace {place.name}") as tell:
+        with bar_on_stderr(f"trace {place.name}") as tell:
             runs.append(
                 _traced(
                     place,
@@ -253,7 +258,7 @@ def compare(
         typer.echo(f"{out}: {', '.join(sorted(item.name for item in out.iterdir()))}")
 
 
-def _texts(
+def texts_given(
     text: str | None, file: Path | None, tokens: Path | None, needed: bool = True
 ) -> dict[str, Any]:
     """Exactly one source of tokens."""
@@ -290,7 +295,7 @@ def _stored(place: Path) -> Trajectory:
 
 
 @contextlib.contextmanager
-def _progress(label: str) -> Iterator[Callable[[float, str], None]]:
+def bar_on_stderr(label: str) -> Iterator[Callable[[float, str], None]]:
     """A bar on stderr that leaves nothing behind when something goes wrong."""
     from rich.markup import escape
 

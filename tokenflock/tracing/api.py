@@ -177,7 +177,7 @@ def _passes(
             tell((index + layer / depth) / len(given), note)
 
         collector = Collector(**settings, progress=progress)
-        seen = _forward(anatomy, change, collector, _tensors(each, anatomy, copies=1))
+        seen = forward_pass(anatomy, change, collector, _tensors(each, anatomy, copies=1))
         require(
             len(collector.states) > 1,
             f"{anatomy.kind} gives no hidden states, neither by its layers nor by "
@@ -199,7 +199,7 @@ def _tensors(given: Given, anatomy: Anatomy, copies: int) -> dict[str, Any]:
     }
 
 
-def _forward(
+def forward_pass(
     anatomy: Anatomy,
     change: Interventions,
     listener: Listener,
@@ -260,7 +260,7 @@ def _growth(
     def measured(size: float) -> Growth:
         heard, inputs = Growth(), _tensors(given, anatomy, copies=2)
         move = functools.partial(moved_copy, size=size, seed=PERTURBATION_SEED)
-        _forward(anatomy, change, heard, inputs, move)
+        forward_pass(anatomy, change, heard, inputs, move)
         return heard
 
     found = measured(SIZES[precision])
