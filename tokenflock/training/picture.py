@@ -83,10 +83,7 @@ def _decision_line(axes: Any, network: Mapping[str, Any], flat: bool) -> None:
         return
     v = np.array(network["direction"])
     foot = -network["bias"] * v / (v @ v)
-    low_x, high_x = axes.get_xlim()
-    low_y, high_y = axes.get_ylim()
     axes.axline(foot, foot + np.array([-v[1], v[0]]), **style)
-    axes.set(xlim=(low_x, high_x), ylim=(low_y, high_y))
     axes.set_aspect("equal", adjustable="datalim")
 
 
