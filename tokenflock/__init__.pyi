@@ -1,6 +1,9 @@
+from . import kinetic as kinetic
 from . import meanfield as meanfield
 from . import theory as theory
+from . import training as training
 from .claims import check as check
+from .construct import interpolate_sequences as interpolate_sequences
 from .density import Density as Density
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Lab as Lab
@@ -31,6 +34,7 @@ from .kinds import Sinkhorn as Sinkhorn
 from .kinds import Softmax as Softmax
 from .kinds import Unnormalised as Unnormalised
 from .kinds import Weighted as Weighted
+from .kinetic.layered import Layered as Layered
 from .masks import ALiBi as ALiBi
 from .masks import Causal as Causal
 from .masks import Full as Full

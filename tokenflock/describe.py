@@ -40,11 +40,16 @@ HOMES = [
     "reduce.tiled",
     "integrate.clocks",
     "integrate.methods",
+    "random_depth.laws",
+    "random_depth.limits",
     "meanfield.circle",
     "meanfield.sphere",
     "meanfield.zonal",
     "meanfield.quantiles",
     "meanfield.moments",
+    "kinetic.layered",
+    "construct.blocks",
+    "construct.sequences",
 ]
 
 

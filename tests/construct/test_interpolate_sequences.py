@@ -1,0 +1,200 @@
+"""H11: exact interpolation by hardmax blocks (control.md 4.13), its conditioning, its refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock.construct import Attend, Push, error_table, forward, random_sequences
+from tokenflock.construct.sequences import collapse, sorted_pushes
+from tokenflock.describe import describe, rebuild
+from tokenflock.errors import InputError
+
+
+def by_hand(blocks, tokens):
+    """The same network once more, token by token, from the numbers of the blocks alone."""
+    for block in blocks:
+        if isinstance(block, Push):
+            tokens = [
+                x + block.outer * max(float(x @ block.inner) - block.threshold, 0.0) for x in tokens
+            ]
+            continue
+        new = []
+        for x in tokens:
+            scores = [float(x @ block.query) * float(y @ block.key) for y in tokens]
+            chosen = [y for y, score in zip(tokens, scores, strict=True) if score == max(scores)]
+            new.append(block.value * sum(chosen) / len(chosen))
+        tokens = new
+    return np.array(tokens)
+
+
+@pytest.fixture(scope="module")
+def network():
+    sequences, targets = random_sequences(6, 3, seed=2)
+    return sequences, targets, flock.interpolate_sequences(sequences, targets, seed=2)
+
+
+def test_H11_errors_stay_below_1e_8():
+    """N <= 20, d = 8, lengths 2 to 60."""
+    table = error_table((1, 2, 5, 20), (8,), range(6))
+    assert float(table.error.max()) < 1e-8
+    assert np.all(table.blocks == 2 * table.N + 2)
+
+
+@pytest.mark.slow
+def test_H11_errors_over_sixty_seeds():
+    table = error_table((5, 20), (2, 8), range(60))
+    assert float(table.error.max()) < 1e-8
+    large = error_table((40,), (16,), range(10))
+    assert float(large.error.max()) < 1e-7
+    # The amplification foretells the digits: eps times it, times the size and number of coordinates met.
+    for found in (table, large):
+        foretold = 2.2e-16 * found.amplification * 100 * found.N
+        assert np.all(found.error < foretold)
+
+
+def test_H11_the_forward_pass_is_the_networks(network):
+    sequences, targets, made = network
+    for tokens, target in zip(sequences, targets, strict=True):
+        other = by_hand(made.blocks, list(tokens))
+        np.testing.assert_allclose(made(tokens), other, atol=1e-11)
+        np.testing.assert_allclose(other, np.broadcast_to(target, other.shape), atol=1e-11)
+
+
+def test_H11_the_number_of_blocks_does_not_depend_on_lengths():
+    for lengths in ((2, 2), (60, 60)):
+        sequences, targets = random_sequences(4, 2, 1, lengths)
+        made = flock.interpolate_sequences(sequences, targets)
+        assert len(made.blocks) == 10
+        assert made.error(sequences, targets) < 1e-11
+
+
+def test_blocks_are_layers_of_the_engine(network):
+    sequences, _, made = network
+    tokens = sequences[0]
+    for block in made.blocks[:4]:
+        start = flock.from_array(flock.Euclidean(3), tokens)
+        moved = tokens + np.asarray(block.dynamics().field(0.0, start.points, start))
+        tokens = block.apply(tokens)
+        np.testing.assert_allclose(moved, tokens, atol=1e-12)
+
+
+def test_blocks_are_plain_data(network):
+    sequences, _, made = network
+    text = json.dumps(describe(made))
+    again = rebuild(json.loads(text))
+    np.testing.assert_array_equal(again(sequences[1]), made(sequences[1]))
+    assert again.conditioning == made.conditioning
+    numbers = sum(np.size(leaf) for block in made.blocks for leaf in vars(block).values())
+    assert numbers == (2 * 6 + 2) * (2 * 3 + 1) + 1, "O(N d) numbers, and a temperature"
+
+
+def test_a_repeated_extreme_token_does_no_harm():
+    sequences, targets = random_sequences(3, 2, 5)
+    doubled = [np.concatenate([tokens, tokens]) for tokens in sequences]
+    made = flock.interpolate_sequences(doubled, targets)
+    assert made.error(doubled, targets) < 1e-12
+    assert np.isfinite(made.conditioning.attention_gap)
+
+
+@pytest.mark.parametrize("size", [2.0**-40, 2.0**40])
+def test_the_size_of_the_data_does_not_matter(size):
+    """Tokens times a power of two: the same blocks in other units, and the same error to the last digit."""
+    sequences, targets = random_sequences(5, 4, 3)
+    scaled = [size * tokens for tokens in sequences]
+    plain, made = (flock.interpolate_sequences(given, targets) for given in (sequences, scaled))
+    assert made.error(scaled, targets) == plain.error(sequences, targets) < 1e-11
+    assert made.conditioning.amplification == plain.conditioning.amplification
+
+
+def test_softmax_at_a_small_temperature_is_as_good(network):
+    """4.9: rows differ by at most 2(n-1)e^{-gap/tau} in l1; the bound holds, and falls to rounding."""
+    sequences, targets, made = network
+    shift, attend = made.blocks[:2]
+    gap = made.conditioning.attention_gap
+    errors = []
+    for part in (5, 10, 20, 60):
+        temperature = gap / part
+        soft = made.softened(temperature)
+        for tokens in sequences:
+            moved = shift.apply(tokens)
+            scores = np.outer(moved @ attend.query, moved @ attend.key)
+            rows = np.exp((scores - scores.max(1, keepdims=True)) / temperature)
+            rows /= rows.sum(1, keepdims=True)
+            hard = scores == scores.max(1, keepdims=True)
+            off = np.abs(rows - hard / hard.sum(1, keepdims=True)).sum(1)
+            assert np.all(off <= 2 * (len(tokens) - 1) * np.exp(-part) + 1e-14)
+            np.testing.assert_allclose(
+                soft.blocks[1].apply(moved), attend.value * rows @ moved, atol=1e-12
+            )
+        errors.append(soft.error(sequences, targets))
+        assert errors[-1] <= made.conditioning.softmax_error(temperature) + 1e-10
+    assert errors[0] > 1e-3 > 1e-10 > errors[-1]
+
+
+def test_softened_blocks_are_layers_of_the_engine(network):
+    sequences, _, made = network
+    shift, attend = made.softened(0.5).blocks[:2]
+    tokens = shift.apply(sequences[0])
+    start = flock.from_array(flock.Euclidean(3), tokens)
+    moved = tokens + np.asarray(attend.dynamics().field(0.0, start.points, start))
+    np.testing.assert_allclose(moved, attend.apply(tokens), atol=1e-12)
+
+
+def test_collapse_needs_queries_of_one_sign():
+    """With a negative margin some tokens go to the opposite extreme: the shift is no decoration."""
+    sequences, _ = random_sequences(3, 2, 0, (8, 8))
+    key = np.array([0.6, 0.8])
+    for margin, one_place in ((1.0, True), (-1.0, False)):
+        ends = [forward(collapse(sequences, key, margin), tokens) for tokens in sequences]
+        assert all(np.ptp(end, axis=0).max() < 1e-12 for end in ends) == one_place
+
+
+def test_each_push_leaves_earlier_points():
+    rng = np.random.default_rng(1)
+    points, targets = rng.normal(size=(2, 7, 3))
+    p = np.array([1.0, 0.0, 0.0])
+    pushes, moved = sorted_pushes(points, targets, p, np.diag([0.0, 1.0, 1.0]))
+    order = np.argsort(points[:, 0])
+    now = points
+    for count, push in enumerate(pushes):
+        now = push.apply(now)
+        done = order[: count + 1]
+        np.testing.assert_allclose(now[done, 1:], targets[done, 1:], atol=1e-12)
+    np.testing.assert_array_equal(moved, now)
+    np.testing.assert_allclose(moved[:, 0], points[:, 0], atol=1e-14)
+
+
+GOOD, GOALS = random_sequences(3, 2, 0)
+REFUSED = [
+    ([], np.zeros((0, 2)), "there is no sequence"),
+    ([GOOD[0], GOOD[1][:0], GOOD[2]], GOALS, "sequence 1 must be an array of tokens"),
+    ([GOOD[0], GOOD[1] * np.nan, GOOD[2]], GOALS, "sequence 1 has entries that are not finite"),
+    ([GOOD[0], GOOD[1][:, :1], GOOD[2]], GOALS, r"same dimension, got d in \[1, 2\]"),
+    ([x[:, :1] for x in GOOD], GOALS[:, :1], "needs d >= 2, got d=1"),
+    (GOOD, GOALS[:2], r"shape \(3, 2\), got \(2, 2\)"),
+    (GOOD, GOALS * np.inf, "targets must be finite"),
+    (GOOD, GOALS[[0, 1, 0]], "targets 0 and 2 are the same point"),
+    ([GOOD[0], GOOD[1], GOOD[1][::-1]], GOALS, "sequences 1 and 2 have the same extreme token"),
+]
+
+
+@pytest.mark.parametrize(("sequences", "targets", "words"), REFUSED)
+def test_what_cannot_work_is_refused(sequences, targets, words):
+    with pytest.raises(InputError, match=words):
+        flock.interpolate_sequences(sequences, targets)
+
+
+def test_a_shared_token_is_refused_only_where_it_is_extreme_in_every_direction():
+    """A token that two sequences share is harmless as long as some direction has other extremes."""
+    shared = [np.concatenate([tokens, [[3.0, 0.0]]]) for tokens in GOOD]
+    made = flock.interpolate_sequences(shared, GOALS)
+    assert made.error(shared, GOALS) < 1e-10
+    with pytest.raises(InputError, match="temperature > 0"):
+        made.softened(0.0)
+    with pytest.raises(InputError, match="temperature > 0"):
+        made.conditioning.softmax_error(-1.0)
+    with pytest.raises(InputError, match="array of tokens"):
+        made(np.zeros(2))
+    assert isinstance(made.blocks[1], Attend)
