@@ -4,8 +4,16 @@ import functools
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
-from tokenflock.gallery.moderate import collapse_rate, fallen_at, merge_times, three_phases
+from tokenflock.gallery.moderate import (
+    before_merges,
+    collapse_rate,
+    fallen_at,
+    merge_times,
+    steepest,
+    three_phases,
+)
 from tokenflock.gallery.perspective.limit import mean_field_limit
 
 # Every figure here costs a few programs; make test-all draws them.
@@ -23,12 +31,28 @@ def limits():
 
 
 def test_collapse_then_clusters_then_merging():
+    """In one run: the plane is reached, and clusters rest on it, before any two tokens are joined."""
     data = phases()
     fallen = int(np.searchsorted(data.time.values, fallen_at(data)))
-    assert fallen_at(data) < 20
+    assert fallen_at(data) < float(before_merges(data).time[-1])
     assert int(data.clusters[fallen]) == 3
     assert int(data.clusters[-1]) == 1
     assert np.all(np.diff(data.clusters.values[fallen:]) <= 0)
+
+
+def test_clusters_are_connected_components():
+    """At every saved time by scipy, also while tokens are spread over the sphere."""
+    data = phases()
+    z, angle = data.height.values, data.angle.values
+    level = np.sqrt((1 - z) * (1 + z))
+    x = np.stack([level * np.cos(angle), level * np.sin(angle), z], axis=-1)
+    cosines = np.einsum("tid,tjd->tij", x, x)
+    # No pair of the saved times is so close to the threshold that rounding of the angles decides.
+    assert np.min(np.abs(cosines - np.cos(float(data.beta) ** -0.5))) > 1e-12
+    linked = cosines >= np.cos(float(data.beta) ** -0.5)
+    counts = [connected_components(one, directed=False)[0] for one in linked]
+    np.testing.assert_array_equal(data.clusters, counts)
+    assert counts[0] == 9
 
 
 def test_within_clusters_heights_fall_at_rate_one_and_not_at_the_gap():
@@ -36,15 +60,33 @@ def test_within_clusters_heights_fall_at_rate_one_and_not_at_the_gap():
 
     Nothing jumps on the way, as merged tokens would: no rate between saved times exceeds the gap.
     """
-    data = phases()
-    t, height = data.falling.values, data.height.values
+    data = before_merges(phases())
+    t, height = data.time.values, np.abs(data.height.values).max(axis=-1)
     late = height < 1e-4
     assert t[late][-1] - t[late][0] > 5
     rate = -np.polyfit(t[late], np.log(height[late]), 1)[0]
     assert collapse_rate(float(data.gap)) == 1.0
     assert rate == pytest.approx(1.0, abs=0.02)
-    steps = -np.diff(np.log(data.slope.values)) / np.diff(t)
+    steps = -np.diff(np.log(steepest(data))) / np.diff(t)
     assert np.max(steps) < float(data.gap) * 1.01
+
+
+def test_tokens_fall_like_their_limit():
+    """Mean squares of 64 heights, within 4 of their standard errors until the limit has fallen to 0.15.
+
+    The limit starts at 1/3; so do tokens, up to the error sqrt(4/45/64) of independent uniform ones.
+    """
+    data = phases()
+    limit = data.limit_height.values
+    squares = data.height.values[: len(limit)] ** 2
+    error = squares.std(axis=-1, ddof=1) / 8
+    assert limit[0] == pytest.approx(3**-0.5, abs=1e-14)
+    assert limit[-1] < 0.15
+    assert np.all(np.abs(squares.mean(axis=-1) - limit**2) < 4 * error)
+    # A limit that stands still, or falls at half the speed, would be seen.
+    assert np.any(np.abs(squares.mean(axis=-1) - limit[0] ** 2) > 4 * error)
+    slower = np.interp(data.limit_time / 2, data.limit_time, limit)
+    assert np.any(np.abs(squares.mean(axis=-1) - slower**2) > 4 * error)
 
 
 def test_rate_of_collapse_is_the_spectrum_of_the_linearised_heights():
