@@ -96,6 +96,13 @@ def test_P6a_1_absorption_of_a_short_chain():
     assert_absorbed_as_foretold(chain.final_overlaps(0.0, 3, 1.0, 3000, 1500, 9), 0.0, 3, 1.0)
 
 
+@pytest.mark.parametrize(("start", "d", "beta"), [(0.0, 3, 1.0), (-0.5, 8, 2.0)])
+def test_P6a_1_absorption_of_the_limit(start, d, beta):
+    """The scalar Ito equation of R, its step a bias of 0.1 dt as that of the layers."""
+    overlaps = chain.limit_overlaps(np.full(4000, start), d, beta, t=60.0, dt=0.05, seed=6)
+    assert_absorbed_as_foretold(overlaps, start, d, beta)
+
+
 CASES = [
     (0.0, 3, 1.0, "signs"),
     (0.0, 3, 1.0, "gaussian"),

@@ -20,10 +20,15 @@ MODULES = (
     "normalisation",
     "survey",
     "hardmax",
+    "sentiment",
     "perceptron",
     "gaussian",
+    "sinkformers",
+    "homogenized",
     "noisy.transitions",
     "noisy.modes",
+    "stochastic",
+    "interpolation",
 )
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ... import theory
+
 ENTRIES = ("signs", "gaussian")
 # The step of the reading note's simulations.
 ETA = 0.15
@@ -112,6 +114,26 @@ def final_overlaps(
     rng = np.random.default_rng(seed)
     x = last(walk(start, beta, layers, rng, entries, shared, eta))
     return np.sum(x[0] * x[1], axis=0)
+
+
+def limit_overlaps(
+    overlap: np.ndarray, d: int, beta: float, t: float, dt: float, seed: int
+) -> np.ndarray:
+    """R at time t of the limit diffusion, one run per start, by Euler-Maruyama in z = artanh R.
+
+    dz = [drift/(1-R^2) + R variance/(1-R^2)^2] dt + variance^{1/2}/(1-R^2) dB: bounded coefficients, and
+    no end points to step over.
+    """
+    rng = np.random.default_rng(seed)
+    z = np.arctanh(overlap)
+    for _ in range(round(t / dt)):
+        # Beyond |z| = 15 the coefficients are those of the end points to the last digit.
+        r = np.tanh(np.clip(z, -15.0, 15.0))
+        shrink = (1 - r) * (1 + r)
+        spread = theory.overlap_variance(r, d, beta) / shrink**2
+        push = theory.overlap_drift(r, d, beta) / shrink + r * spread
+        z = z + push * dt + np.sqrt(spread * dt) * rng.normal(size=z.shape)
+    return np.tanh(z)
 
 
 def measured_exponent(

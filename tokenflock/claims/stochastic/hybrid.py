@@ -12,6 +12,7 @@ import functools
 import numpy as np
 
 from ... import theory
+from ...runtime import ArrayLike
 from ..core import Case, Comparison, at_least, broken, equals
 from .chain import SMALL_GAP, normalised, overlaps, pairs
 from .paper import NUMBER, PAPER, SEEN
@@ -39,22 +40,30 @@ def _field(x: np.ndarray, beta: float) -> np.ndarray:
     return np.sum(weights[:, :, None] * x, axis=1)
 
 
-def noise_of(ratio: float, beta: float) -> float:
+def noise_of(ratio: ArrayLike, beta: float) -> np.ndarray:
     """eps with eps^2 e^beta = ratio."""
-    return float(np.sqrt(ratio * theory.hybrid_threshold(beta) / THRESHOLD))
+    return np.sqrt(np.asarray(ratio) * theory.hybrid_threshold(beta) / THRESHOLD)
+
+
+def overlaps_at(
+    t: float, ratios: np.ndarray, beta: float, dt: float, seed: int, reading: str = "ito"
+) -> np.ndarray:
+    """R at time t from random starts, one run for each of the ratios eps^2 e^beta."""
+    rng = np.random.default_rng(seed)
+    runs = ratios.size
+    x = pairs(rng.uniform(-0.9, 0.9, runs), 2)
+    noise = np.sqrt(dt) * noise_of(ratios, beta)
+    for _ in range(round(t / dt)):
+        x = step(x, dt + noise * rng.normal(size=runs), beta, reading)
+    return np.sum(x[0] * x[1], axis=0)
 
 
 @functools.cache
 def final_overlaps(
     ratio: float, beta: float, runs: int, t: float, dt: float, seed: int, reading: str = "ito"
 ) -> np.ndarray:
-    """R at time t from random starts, at eps^2 e^beta = ratio; asked twice, it is computed once."""
-    rng = np.random.default_rng(seed)
-    x = pairs(rng.uniform(-0.9, 0.9, runs), 2)
-    noise = noise_of(ratio, beta) * np.sqrt(dt)
-    for _ in range(round(t / dt)):
-        x = step(x, dt + noise * rng.normal(size=runs), beta, reading)
-    return np.sum(x[0] * x[1], axis=0)
+    """R at time t of many runs at one ratio; asked twice, it is computed once."""
+    return overlaps_at(t, np.full(runs, ratio), beta, dt, seed, reading)
 
 
 def measured_exponents(
