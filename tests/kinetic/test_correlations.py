@@ -1,0 +1,125 @@
+"""The correlation equations, against the closed form for uniform tokens and against sampled prompts."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock import kinetic, theory
+
+TIGHT = {"rtol": 1e-9, "atol": 1e-11}
+
+
+def angle(x):
+    return jnp.arctan2(x[:, 1], x[:, 0])
+
+
+def lopsided(x):
+    """phi = cos theta + sin(2 theta)/2: its coefficients are 1/2 and -i/4."""
+    return jnp.cos(angle(x)) + jnp.sin(2 * angle(x)) / 2
+
+
+def uniform_case(positions, s0=0.2):
+    start = flock.Density.from_law(flock.Layered(positions, 12), flock.laws.uniform())
+    return kinetic.correlations(flock.Kinetic(1.0, 1.0), start, lopsided, s0, [0.5, 1.0], **TIGHT)
+
+
+def closed_form(found, s0):
+    """C^(t, s, n) = phi^(n) g_{a_n}(t, s; s0) for n = 1, 2."""
+    s = found.position.values[found.position.values >= s0 - 1e-12]
+    rates = theory.mode_rates(2, 1.0)
+    t = found.time.values[:, None, None]
+    return theory.mode_response(rates, t, s[:, None], s0, 1.0) * np.array([0.5, -0.25j])
+
+
+def error(found, s0=0.2):
+    late = found.C.values[:, -closed_form(found, s0).shape[1] :, 1:3]
+    return np.abs(late - closed_form(found, s0)).max()
+
+
+@pytest.fixture(scope="module")
+def fine():
+    return uniform_case(40)
+
+
+def test_uniform_tokens_give_the_closed_form(fine):
+    """C = phi^ g_a: between grid points C is linear, off by h^2/8 max |d^2 C/ds^2|, amplified by e^{a t}.
+
+    d^2 g/ds^2 is largest at s0 (31.5 for these numbers, by differences of the closed form below).
+    """
+    s = 0.2 + 1e-3 * np.arange(3)
+    g = 0.5 * theory.mode_response(theory.mode_rates(1, 1.0)[0], 1.0, s, 0.2, 1.0)
+    bend = abs(np.diff(g, 2)[0]) / 1e-6
+    assert error(fine) < bend / (8 * 40**2) * np.exp(theory.largest_rate(1.0))
+    assert np.nanmax(np.abs(fine.C.values[..., 3:])) < 1e-12
+    assert np.all(np.isnan(fine.C.values[:, :8]))
+
+
+def test_uniform_tokens_keep_f_and_a(fine):
+    """f = 1 and A = phi - mean, for all times."""
+    np.testing.assert_allclose(fine.f.values[..., 0], 1.0, atol=1e-14)
+    assert np.abs(fine.f.values[..., 1:]).max() < 1e-14
+    np.testing.assert_allclose(fine.A.values[..., 1], 0.5, atol=1e-13)
+    np.testing.assert_allclose(fine.A.values[..., 2], -0.25j, atol=1e-13)
+    assert fine.attrs["mass_drift"] == 0.0
+    assert fine.attrs["lowest_density"] == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+def test_order_in_position_of_the_correlations(fine):
+    assert np.log2(error(uniform_case(20)) / error(fine)) == pytest.approx(2.0, abs=0.1)
+
+
+@pytest.mark.slow
+def test_other_starts_against_sampled_prompts():
+    """From 1 + 0.6 cos theta: C(t, 1, n) against 2 x 1500 prompts, extrapolated in 1/n from 30 and 60.
+
+    The sampled bias is c/n + O(1/n^2) up to logarithms, so 2 R_60 - R_30 is off by its noise; bounds are 4 of
+    its standard errors plus 1% for what is left of the bias and the grid's h^2.
+    """
+    model, law, s0, t = flock.Kinetic(1.2, 1.5), flock.laws.cosine(0.6), 0.4, 0.5
+    start = flock.Density.from_law(flock.Layered(40, 16), law)
+    limit = []
+    for n in (1, 2):
+        waves = [
+            kinetic.correlations(model, start, phi, s0, [t], **TIGHT).C.values[0, -1, n]
+            for phi in (lambda x, n=n: jnp.cos(n * angle(x)), lambda x, n=n: jnp.sin(n * angle(x)))
+        ]
+        limit.append(waves[0] + 1j * waves[1])
+    sizes = [
+        kinetic.sample_recall(
+            model, n, [int(s0 * n)], t, prompts=1500, seed=3, dt=0.1, shifts=12, law=law
+        )
+        for n in (30, 60)
+    ]
+    small, large = (found.response.values[0, :2] for found in sizes)
+    errors = [found.response_error.values[0, :2] for found in sizes]
+    noise = np.hypot(errors[0].real, 2 * errors[1].real)
+    off = (2 * large - small).real - np.real(limit)
+    assert np.all(np.abs(off) < 4 * noise + 0.01 * np.abs(limit))
+    # The sample tells this start from the uniform one, whose closed form is another number.
+    uniform = theory.mode_response(theory.mode_rates(2, 1.2)[1], t, 1.0, s0, 1.5)
+    assert abs((2 * large - small).real[1] - uniform) > 4 * noise[1] + 0.01 * uniform
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"s0": 0.21}, "inner positions"),
+        ({"s0": 1.0}, "inner positions"),
+        ({"times": [1.0, 0.5]}, "increase"),
+        ({"model": flock.CausalSA(1.0, slope=1.0)}, "unnormalised"),
+        ({"model": flock.USA(1.0)}, "later ones"),
+        ({"start": flock.Density.from_law(flock.Fourier(4), flock.laws.uniform())}, "Layered"),
+    ],
+)
+def test_requests_that_have_no_answer(change, words):
+    given = {
+        "model": flock.Kinetic(1.0, 1.0),
+        "start": flock.Density.from_law(flock.Layered(10, 4), flock.laws.uniform()),
+        "phi": lopsided,
+        "s0": 0.2,
+        "times": [1.0],
+    }
+    with pytest.raises(flock.InputError, match=words):
+        kinetic.correlations(**{**given, **change}, **TIGHT)

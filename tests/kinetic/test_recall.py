@@ -1,0 +1,87 @@
+"""Sampled recall: agreement with theory within standard errors and an O(1/n) bias."""
+
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock import kinetic, theory
+
+MODEL = flock.Kinetic(1.0, 1.0)
+TIME = 0.6
+
+
+def limit(found):
+    positions = found.position.values
+    return theory.mode_response(theory.mode_rates(1, 1.0)[0], TIME, 1.0, positions, 1.0)
+
+
+@pytest.fixture(scope="module")
+def short():
+    return kinetic.sample_recall(MODEL, 30, [4, 16, 28], TIME, prompts=200, seed=1, dt=0.1)
+
+
+@pytest.mark.slow
+def test_short_prompts_agree_within_their_bias(short):
+    """n = 30: 4 standard errors and the stated bias of 1/n of the signal."""
+    off = np.abs(short.response.values[:, 0].real - limit(short))
+    assert np.all(off < 4 * short.response_error.values[:, 0].real + limit(short) / 30)
+    profile = theory.retrieval_profile(short.position.values, 1.0, TIME, 1.0)
+    assert np.all(np.abs(short.profile - profile) < 4 * short.profile_error + profile / 30)
+    assert np.all(short.response_error.values[:, 0].real < 0.02 * limit(short))
+
+
+@pytest.mark.slow
+def test_the_imaginary_part_vanishes(short):
+    """Reflection of the circle conjugates the response."""
+    assert np.all(np.abs(short.response.values.imag) < 4.5 * short.response_error.values.imag)
+
+
+@pytest.mark.slow
+def test_p2_10_the_papers_numbers():
+    """P2-10: N E e^{i(theta_N(t) - theta_k(0))} (k counted from 1) for 600 prompts of 8 shifts.
+
+    Bias below 1/N of the signal: 3% at N = 30, 1.5% at N = 60; and it falls as N doubles.
+    """
+    golden = {30: {4: (0.344, 0.3350), 16: (0.399, 0.3899), 28: (0.517, 0.5111)}}
+    golden[60] = {31: (0.3893, 0.3860)}
+    for n, rows in golden.items():
+        found = kinetic.sample_recall(MODEL, n, list(rows), TIME, prompts=600, seed=7, dt=0.1)
+        for index, (measured, predicted) in enumerate(rows.values()):
+            response = found.response.values[index, 0].real
+            noise = found.response_error.values[index, 0].real
+            assert limit(found)[index] == pytest.approx(predicted, abs=5e-5)
+            assert abs(response - predicted) < 4 * noise + predicted / n
+            # Both samples carry noise, theirs of .002, .001, .001 and .0006.
+            assert abs(response - measured) < 4 * np.hypot(noise, 0.002)
+
+
+@pytest.mark.slow
+def test_shifts_cancel_the_noise_of_plain_sampling():
+    """One place per prompt has a standard deviation near n/sqrt(2); shifts bring it below 1."""
+    found = kinetic.sample_recall(MODEL, 60, [30], TIME, prompts=200, seed=2, dt=0.1)
+    spread = found.response_error.values[0, 0].real * np.sqrt(200)
+    assert spread < 0.1 * 60 / np.sqrt(2)
+
+
+@pytest.mark.slow
+def test_steps_are_fine_enough(short):
+    """Halving dt moves nothing that the standard error could see."""
+    finer = kinetic.sample_recall(MODEL, 30, [4, 16, 28], TIME, prompts=200, seed=1, dt=0.05)
+    moved = np.abs(finer.response.values - short.response.values)[:, 0]
+    assert np.all(moved < 1e-3 * np.abs(short.response_error.values[:, 0]))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tokens": [30]}, "1..n-1"),
+        ({"tokens": []}, "1..n-1"),
+        ({"shifts": 1}, "at least 2"),
+        ({"prompts": 1}, "at least 2"),
+        ({"model": flock.NoisyUSA(1.0, 0.1)}, "without noise"),
+    ],
+)
+def test_requests_that_have_no_answer_are_refused(change, words):
+    given = {"model": MODEL, "n": 30, "tokens": [3], "t1": 1.0, "prompts": 4, "shifts": 4}
+    with pytest.raises(flock.InputError, match=words):
+        kinetic.sample_recall(**{**given, **change}, seed=0, dt=0.1)
