@@ -13,6 +13,7 @@ from tokenflock.meanfield.sphere import Harmonics
 from tokenflock.meanfield.zonal import Zonal
 from tokenflock.space import Sphere
 from tokenflock.terms import Drift
+from tokenflock.weights import Weights
 
 BASES = [Fourier(40), Zonal(3, 40), Harmonics(16), Zonal(8, 40), Zonal(64, 40)]
 ALL = pytest.mark.parametrize("on", BASES, ids=str)
@@ -25,13 +26,52 @@ def degrees_of(on):
 @ALL
 @pytest.mark.parametrize("label", ["USA", "SA"])
 def test_K5_1_all_modes_grow_as_foretold(on, label):
-    """Every degree of every basis, from rates of 1e2 to 1e-80: relative, so that none hides."""
+    """Every degree of every basis, from rates of 1e2 to 1e-80: relative, so that none hides.
+
+    The kernel's numbers come from a recurrence here and from scipy's Bessel functions there, and both
+    know Funk and Hecke's theorem; below, sums over nodes do not.
+    """
     degrees = degrees_of(on)
     for beta in (1.0, 5.0, 20.0):
         model = flock.USA(beta) if label == "USA" else flock.SA(beta)
         found = growth_rates(model, on, degrees)
         expected = theory.growth_rate(degrees, on.space.d, beta, label)
         np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def summed(label, beta, d):
+    """Attention as weights B = I, V = I, whose field is summed over nodes: no Funk-Hecke number enters."""
+    weights = Weights(B=np.eye(d), V=np.eye(d))
+    return (flock.USA if label == "USA" else flock.SA)(beta, weights=weights)
+
+
+def seen_in_sums(rates):
+    """Rounding of some hundred terms, 1e-14 of the fastest rate, is 1e-5 of a rate 1e-9 times as fast."""
+    return rates >= 1e-9 * np.max(rates)
+
+
+@pytest.mark.parametrize("label", ["USA", "SA"])
+@pytest.mark.parametrize(
+    ("on", "least"),
+    [(Fourier(40), 19), (Zonal(3, 40), 18), (Zonal(8, 40), 16), (Zonal(64, 40), 9)],
+    ids=["2", "3", "8", "64"],
+)
+def test_sums_over_nodes_grow_as_foretold(on, least, label):
+    """Rates that know neither Bessel functions nor that harmonics are eigenfunctions of the kernel.
+
+    A formula with k^2 or k in the place of k(k+d-2), or with another beta, is told apart.
+    """
+    degrees, d, beta = degrees_of(on), on.space.d, 5.0
+    expected = theory.growth_rate(degrees, d, beta, label)
+    seen = seen_in_sums(expected)
+    assert np.sum(seen) >= least
+    found = growth_rates(summed(label, beta, d), on, degrees)
+    np.testing.assert_allclose(found[seen], expected[seen], rtol=1e-4)
+    other_beta = theory.growth_rate(degrees, d, 1.001 * beta, label)
+    assert np.max(np.abs(found / other_beta - 1)[seen]) > 1e-3
+    if d > 2:
+        flat = expected * degrees / (degrees + d - 2)
+        assert np.min(np.abs(found / flat - 1)[seen]) > 0.05
 
 
 @ALL
@@ -120,6 +160,14 @@ def test_runs_in_every_dimension(on, name):
 @pytest.mark.parametrize("name", MEASURED)
 def test_runs_on_the_sphere(name):
     check_runs(Harmonics(12), name, np.arange(1, 9))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", [Fourier(24), Zonal(3, 24), Zonal(8, 24), Zonal(64, 24)], ids=str)
+def test_runs_of_sums_over_nodes(on):
+    d, degrees = on.space.d, np.arange(1, 5)
+    found = growth_rates_of_runs(summed("SA", 5.0, d), on, degrees)
+    np.testing.assert_allclose(found, theory.growth_rate(degrees, d, 5.0, "SA"), rtol=1e-4)
 
 
 def test_models_with_a_direction_are_refused():

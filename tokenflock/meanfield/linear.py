@@ -2,9 +2,13 @@
 
 Around the uniform density 1 the equation is linear, and by symmetry every harmonic of degree k grows at
 one rate: k(k+d-2) times (c_k - T), c_k the kernel's number and T the temperature (`theory.growth_rate`,
-`theory.noisy_growth_rate`; 2410.23228, 2606.05140). Nothing of that formula is used here: rates are the
-derivative of the discretised equation (`growth_rates`), or the growth seen in runs of `solve`
-(`growth_rates_of_runs`).
+`theory.noisy_growth_rate`; 2410.23228, 2606.05140). Here rates are the derivative of the discretised
+equation (`growth_rates`), or the growth seen in runs of `solve` (`growth_rates_of_runs`).
+
+How much of that formula the discretisation knows depends on the weights. Plain attention multiplies
+degrees by c_k itself (`Galerkin`), so that its rates confirm the weak form, not c_k. With the same
+attention written as weights B = I, V = I the field is summed over nodes from e^{beta<x,y>} and harmonics
+are not known to be its eigenfunctions; these rates confirm c_k too, to rounding of the fastest rate.
 """
 
 from __future__ import annotations
@@ -38,7 +42,8 @@ def growth_rates(
     """Rate of every degree, from the derivative of the discretised equation at the uniform density.
 
     A random direction among the harmonics of the degree is differentiated; one that is not multiplied by
-    a number (the model prefers a direction) is refused. Exact up to rounding, also for rates near 0.
+    a number (the model prefers a direction) is refused. Exact up to rounding: of the rate itself for plain
+    attention, also where it is near 0, and of the fastest rate where the field is summed over nodes.
     """
     scheme = _galerkin(on)
     on.check(model)
@@ -50,8 +55,9 @@ def growth_rates(
     off = np.max(np.abs(np.asarray(images) - rates[:, None] * np.asarray(directions)))
     require(
         float(jnp.max(jnp.abs(rest))) <= AT_REST * largest and off <= AT_REST * largest,
-        f"growth rates by degree need a model without a preferred direction, which {model.label} is not: "
-        "the uniform measure moves, or harmonics of one degree grow differently",
+        f"growth rates by degree need a model without a preferred direction, which {model.label} is not on "
+        f"{on}: the uniform measure moves, or harmonics of one degree grow differently; where the field is "
+        "summed over nodes a large beta needs a larger degree",
     )
     return rates
 
