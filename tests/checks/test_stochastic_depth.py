@@ -14,6 +14,8 @@ from tokenflock.claims.stochastic import chain, hybrid
 from tokenflock.claims.stochastic.formations import formations, group_pull, measured_bend
 from tokenflock.claims.stochastic.two_tokens import absorption_error, undecided
 from tokenflock.dynamics import State
+from tokenflock.random_depth.chains import overlaps, random_chains
+from tokenflock.random_depth.laws import AmongTokens, FixedScores, HeadLaw, Signs, Values
 from tokenflock.reduce import Dense
 
 
@@ -84,11 +86,11 @@ def test_the_layer_is_the_layer_of_the_engine():
     )
 
 
-def assert_absorbed_as_foretold(overlaps, start, d, beta):
+def assert_absorbed_as_foretold(found, start, d, beta):
     expected = float(theory.antipodal_probability(start, d, beta))
-    doubt = undecided(overlaps, d, beta)
-    allowed = doubt + absorption_error(max(expected, 1 / overlaps.size), overlaps.size)
-    assert np.mean(overlaps < 0) == pytest.approx(expected, abs=allowed)
+    doubt = undecided(found, d, beta)
+    allowed = doubt + absorption_error(max(expected, 1 / found.size), found.size)
+    assert np.mean(found < 0) == pytest.approx(expected, abs=allowed)
     assert doubt < 0.02
 
 
@@ -99,8 +101,8 @@ def test_P6a_1_absorption_of_a_short_chain():
 @pytest.mark.parametrize(("start", "d", "beta"), [(0.0, 3, 1.0), (-0.5, 8, 2.0)])
 def test_P6a_1_absorption_of_the_limit(start, d, beta):
     """The scalar Ito equation of R, its step a bias of 0.1 dt as that of the layers."""
-    overlaps = chain.limit_overlaps(np.full(4000, start), d, beta, t=60.0, dt=0.05, seed=6)
-    assert_absorbed_as_foretold(overlaps, start, d, beta)
+    found = chain.limit_overlaps(np.full(4000, start), d, beta, t=60.0, dt=0.05, seed=6)
+    assert_absorbed_as_foretold(found, start, d, beta)
 
 
 CASES = [
@@ -117,8 +119,8 @@ CASES = [
 @pytest.mark.parametrize(("start", "d", "beta", "entries"), CASES)
 def test_P6a_1_absorption_of_the_chain(start, d, beta, entries):
     """2000 paths, 6000 layers, eta = .15, bounded entries, and Gaussian ones in one case."""
-    overlaps = chain.final_overlaps(start, d, beta, 2000, 6000, 17, entries)
-    assert_absorbed_as_foretold(overlaps, start, d, beta)
+    found = chain.final_overlaps(start, d, beta, 2000, 6000, 17, entries)
+    assert_absorbed_as_foretold(found, start, d, beta)
 
 
 @pytest.mark.slow
@@ -128,21 +130,18 @@ def test_P6a_1_absorption_of_the_sde():
     points = np.moveaxis(chain.pairs(np.full(runs, start), d), -1, 0)
     tokens = flock.from_array(flock.Sphere(d), points)
     end = flock.solve(flock.StochasticSA(beta, d**-0.5), tokens, t1=45.0, dt=0.05, seed=2).final
-    overlaps = np.sum(np.prod(np.asarray(end.points), axis=1), axis=-1)
-    assert_absorbed_as_foretold(overlaps, start, d, beta)
+    found = np.sum(np.prod(np.asarray(end.points), axis=1), axis=-1)
+    assert_absorbed_as_foretold(found, start, d, beta)
 
 
 @pytest.mark.slow
-def test_P6a_1_absorption_of_the_engines_random_layers():
-    """The same layer as `Layers` with random weights drawn per layer and per sample."""
-    start, d, beta, runs, layers = 0.0, 3, 1.0, 1500, 2500
-    weights = flock.RandomWeights(d, 5, V=flock.Ginibre(d**-0.5), period=chain.ETA, per="sample")
-    points = np.moveaxis(chain.pairs(np.full(runs, start), d), -1, 0)
-    tokens = flock.from_array(flock.Sphere(d), points)
-    t1 = chain.ETA * layers
-    end = flock.solve(flock.SA(beta, weights), tokens, t1, method=flock.Layers(chain.ETA)).final
-    overlaps = np.sum(np.prod(np.asarray(end.points), axis=1), axis=-1)
-    assert_absorbed_as_foretold(overlaps, start, d, beta)
+def test_P6a_1_absorption_of_random_chains():
+    """The same layers by the chains of 2604.01978: fixed scores A = I and random signs as V."""
+    start, d, beta = 0.0, 3, 1.0
+    law = HeadLaw(Values(d**-0.5, entries=Signs()), FixedScores(1.0), AmongTokens(beta))
+    pair = flock.from_array(flock.Sphere(d), chain.pairs(np.array([start]), d)[..., 0])
+    run = random_chains(law, pair, 2500, chain.ETA, chains=1500, seed=5, observe=[overlaps])
+    assert_absorbed_as_foretold(run.overlaps.values[:, -1, 0], start, d, beta)
 
 
 def test_P6a_2_the_zero_level_of_the_exponent_is_the_curve():

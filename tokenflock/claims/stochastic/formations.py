@@ -90,7 +90,7 @@ def antipodal_formations(case: Case) -> list[Comparison]:
             0.85,
             error,
         ),
-        at_least("share of two-sided runs", late, 4 / np.sqrt(case.runs) / 10),
+        at_least("share of two-sided runs: one at least", late, 1 / case.runs),
         at_most("two-sided runs late, against early", late, early),
     ]
 
