@@ -22,6 +22,7 @@ from .retrieval import retrieval as retrieval
 from .run import run
 from .sweep import sweep
 from .trace import trace_app
+from .train import train_app
 
 app = typer.Typer(
     name="tokenflock",
@@ -49,6 +50,9 @@ COMMANDS = {
 for name, command in COMMANDS.items():
     app.command(name)(in_a_sentence(command))
 app.add_typer(trace_app, name="trace", help="Follow tokens through a trained Transformer.")
+app.add_typer(
+    train_app, name="train", help="Train a classifier of texts that can be read, and ask it."
+)
 
 
 def _version(wanted: bool) -> None:

@@ -10,6 +10,8 @@ from .plainly import aligned
 NETWORK, BASELINE = "network", "bag of words"
 PARTS = ("train", "validation", "test")
 SHOWN = 10
+# Leaders nearer to the plane say little; the paper lists those with |<v, z> + b| above 2.
+SPEAKS = 2.0
 
 
 def report_lines(result: Mapping[str, Any]) -> list[str]:
@@ -32,9 +34,10 @@ def _accuracy_lines(result: Mapping[str, Any]) -> list[str]:
 
 def _leader_lines(result: Mapping[str, Any]) -> list[str]:
     words = result["leaders"]["words"]
+    negative, positive = result["data"]["labels"]
     sides = {
-        result["data"]["labels"][1]: [w for w in words if w["sentiment"] > 0][:SHOWN],
-        result["data"]["labels"][0]: [w for w in words if w["sentiment"] <= 0][:SHOWN],
+        positive: [w for w in words if w["sentiment"] > SPEAKS][:SHOWN],
+        negative: [w for w in words if w["sentiment"] < -SPEAKS][:SHOWN],
     }
     rows = [["leader", "leads in", "of reviews", "from layer 0", "sentiment", "norm", "for"]]
     for label, chosen in sides.items():

@@ -44,8 +44,9 @@ class Trainee(NamedTuple):
 
     @property
     def best_epoch(self) -> int:
-        """The epoch (from 1) of the best validation accuracy, the first of equals."""
-        return 1 + int(np.nanargmax(self.history[:, MEASURED.index("validation_accuracy")]))
+        """The epoch (from 1) of the best validation accuracy; of equals, that of the smallest loss."""
+        accuracy, loss = self.history[: self.epochs, 1:3].T
+        return 1 + int(np.lexsort((loss, -accuracy))[0])
 
 
 def depths(settings: Settings) -> dict[str, int]:
@@ -76,7 +77,7 @@ def cross_entropy(
 
 
 @functools.cache
-def _step(depth: int, tau: float, rate: float) -> Callable[..., Any]:
+def compiled_step(depth: int, tau: float, rate: float) -> Callable[..., Any]:
     """One compiled step of Adam; tau and rate belong to the program, the reviews do not."""
 
     def step(
@@ -104,7 +105,7 @@ def train_epoch(
 ) -> Trainee:
     """One pass over the training reviews, and the validation after it; report(share, loss)."""
     epoch = trainee.epochs
-    step = _step(depth, settings.tau, settings.rate)
+    step = compiled_step(depth, settings.tau, settings.rate)
     classifier, memory = trainee.classifier, trainee.memory
     total = len(data.train.labels) // settings.batch
     losses = []

@@ -49,12 +49,12 @@ def _plane(
         chosen = (sentiment[rows] > 0) == positive
         axes.scatter(
             *shown[rows[chosen]].T,
-            s=6 + 90 * often[chosen] / often.max(),
+            s=3 + 90 * often[chosen] / often.max(),
             color=colour,
             alpha=0.6,
             lw=0,
             zorder=2,
-            label=f"leaders, {result['data']['labels'][int(positive)]}",
+            label=f"leaders for {result['data']['labels'][int(positive)]}",
         )
     _decision_line(axes, result[NETWORK], flat)
     axes.set(
@@ -62,7 +62,7 @@ def _plane(
         ylabel="$z_2$" if flat else "length $|z|$",
         title="Word vectors; a larger dot leads in more reviews",
     )
-    axes.legend(loc="best", markerscale=1.0, fontsize=7)
+    axes.legend(loc="best", fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
     _label(
         axes, shown[_to_label(sentiment[rows], rows)], _to_label(sentiment[rows], rows), vocabulary
     )
@@ -83,7 +83,7 @@ def _decision_line(axes: Any, network: Mapping[str, Any], flat: bool) -> None:
         return
     v = np.array(network["direction"])
     foot = -network["bias"] * v / (v @ v)
-    axes.axline(foot, foot + np.array([-v[1], v[0]]), **style)
+    axes.axline(foot, foot + np.array([-v[1], v[0]]) / np.linalg.norm(v), **style)
     axes.set_aspect("equal", adjustable="datalim")
 
 
