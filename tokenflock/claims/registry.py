@@ -25,6 +25,7 @@ MODULES = (
     "interpolation",
     "perceptron",
     "gaussian",
+    "sinkformers",
     "noisy.arbitrary_dimension",
     "noisy.circle",
     "noisy.manifolds",
