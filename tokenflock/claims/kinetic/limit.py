@@ -1,0 +1,98 @@
+"""The limit of many tokens: how fast it is reached, and the correlations that remain at order 1/N."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ...density import Density
+from ...kinetic import Layered, correlations, final_angles
+from ...meanfield.laws import cosine
+from ...models import Kinetic
+from ...theory import kinetic as theory
+from ..core import Case, Comparison, at_most, broken, equals, misprint
+from .paper import ATTENTIVE, BIASED, PAPER
+
+
+@PAPER.claim(
+    "mean-field-rate",
+    where="quantitative mean-field limit",
+    says="For independent tokens the mean square distance of the empirical measure to the layered limit is "
+    "of order 1/N.",
+    given={"prompts": 400, "beta": 1.0, "slope": 1.0, "t": 1.0, "common": 0.0},
+    at_paper_scale={"prompts": 4000},
+    needs={"tokens are independent at t = 0": lambda c: c.common == 0.0},
+    control=broken(
+        "tokens of a prompt that share a random turn keep a variance of order 1", common=1.0
+    ),
+    note="E |N^{-1} sum_j e^{i theta_j(t)}|^2 at N = 20 and 80, from uniform tokens, whose limit is 0; "
+    "`common` is the share of the angle that all tokens of a prompt have in common. The logarithm of a mean "
+    "of m squares has standard error 1/sqrt(m).",
+)
+def mean_field_rate(case: Case) -> list[Comparison]:
+    """The exponent of N in the variance, within 4 standard errors and 0.05 for the next order."""
+    rng = np.random.default_rng(case.seed)
+    variances = []
+    for n in (20, 80):
+        shared = rng.uniform(0, 2 * np.pi, (case.prompts, 1))
+        own = rng.uniform(0, 2 * np.pi, (case.prompts, n))
+        starts = case.common * shared + (1 - 0.9 * case.common) * own
+        model, times = Kinetic(case.beta, case.slope), jnp.asarray([case.t, 0.1 / case.refine])
+        angles = np.asarray(final_angles(model, jnp.asarray(starts), *times))
+        variances.append(np.mean(np.abs(np.exp(1j * angles).mean(axis=1)) ** 2))
+    exponent = np.log(variances[1] / variances[0]) / np.log(4.0)
+    noise = np.sqrt(2 / case.prompts) / np.log(4.0)
+    return [equals("exponent of N in the variance", exponent, -1.0, 4 * noise + 0.05)]
+
+
+def _first_wave(x: Array) -> Array:
+    return x[:, 0]
+
+
+@PAPER.claim(
+    "correlations",
+    where="correlations of independent uniform tokens; closed form",
+    says="For uniform tokens f = 1 and A = phi - int phi are constant, and C^(t, s, n) = phi^(n) k(s, s0) "
+    "sqrt(a_n t/Y) I_1(2 sqrt(a_n t Y)), a_n = n^2 I_n(beta), solves the correlation equations.",
+    given={
+        "beta": 1.0,
+        "slope": 1.0,
+        "t": 1.0,
+        "positions": 40,
+        "modes": 12,
+        "amplitude": 0.0,
+        "fourier": "normalised",
+    },
+    at_paper_scale={"positions": 160},
+    options={"fourier": ("normalised", "unnormalised")},
+    needs={"tokens are uniform at t = 0": lambda c: c.amplitude == 0.0, **BIASED, **ATTENTIVE},
+    control=broken("tokens crowd at theta = 0 (density 1 + 0.6 cos)", amplitude=0.6),
+    errata=[
+        misprint(
+            "Fourier coefficients are printed without 1/(2 pi); with them a_n would be 2 pi times larger",
+            fourier="unnormalised",
+        )
+    ],
+    note="s0 = 1/5, phi = cos theta. Interpolation in s is off by h^2/8 times the second derivative of "
+    "C, largest at s0, and the equation carries that on by at most e^{a t}.",
+)
+def correlation_equations(case: Case) -> list[Comparison]:
+    """max_s |C^(t, s, 1) - phi^(1) g_{a_1}|, with the interpolation's own bound as tolerance."""
+    s0, first = 0.2, case.positions // 5
+    on = Layered(case.positions, case.modes)
+    start = Density.from_law(on, cosine(case.amplitude))
+    model = Kinetic(case.beta, case.slope)
+    found = correlations(model, start, _first_wave, s0, [case.t], rtol=case.rtol, atol=case.atol)
+    late = found.position.values[first:]
+    rate = float(theory.mode_rates(1, case.beta)[0])
+    printed = rate * (2 * np.pi if case.fourier == "unnormalised" else 1.0)
+    exact = theory.mode_response(printed, case.t, late, s0, case.slope) / 2
+    bend = np.diff(theory.mode_response(rate, case.t, s0 + 1e-3 * np.arange(3), s0, case.slope), 2)
+    bound = abs(bend[0]) / 1e-6 / 2 / (8 * case.positions**2) * np.exp(rate * case.t)
+    measured = found.C.values[0, first:, 1]
+    return [
+        equals("C^(t, s, 1)", np.real(measured), exact, float(bound)),
+        at_most("|f - 1|", np.abs(found.f.values[..., 1:]).max(), 0.0, 1e-12),
+        equals("A^(t, s, 1)", np.real(found.A.values[0, :, 1]), 0.5, 1e-12),
+    ]
