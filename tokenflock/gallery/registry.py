@@ -14,6 +14,7 @@ MODULES = (
     "emergence",
     "metastability",
     "causal",
+    "kinetic",
     "mean_field",
     "moderate",
     "quantitative",
