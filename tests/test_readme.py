@@ -18,9 +18,11 @@ def blocks(name, language):
 @pytest.mark.parametrize(
     "name",
     [
-        *("README.md", "docs/model.md", "docs/trace.md"),
+        *("README.md", "docs/model.md", "docs/trace.md", "docs/construct.md"),
         pytest.param("docs/meanfield.md", marks=pytest.mark.slow),
+        pytest.param("docs/kinetic.md", marks=pytest.mark.slow),
         pytest.param("docs/reductions.md", marks=pytest.mark.slow),
+        pytest.param("docs/random-depth.md", marks=pytest.mark.slow),
     ],
 )
 def test_python_examples_run_in_order(name, capsys):

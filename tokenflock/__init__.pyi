@@ -1,5 +1,6 @@
 from . import kinetic as kinetic
 from . import meanfield as meanfield
+from . import random_depth as random_depth
 from . import theory as theory
 from . import training as training
 from .claims import check as check
@@ -118,6 +119,8 @@ from .observables import speed as speed
 from .observables import strong_centre_mask as strong_centre_mask
 from .observables import strong_centres as strong_centres
 from .observables import w2 as w2
+from .random_depth import HeadLaw as HeadLaw
+from .random_depth import random_chains as random_chains
 from .records import runs as runs
 from .reduce import Auto as Auto
 from .reduce import Dense as Dense

@@ -22,7 +22,7 @@ HERMITE, LAGUERRE = 28, 14
 
 def chain_expectation(
     phi: Callable[[Array], Array], layers: int, step: float, d: int, nodes: int = NODES
-) -> Callable[[Array], Array]:
+) -> chebyshev.Chebyshev:
     """R_0 -> E phi(R_L) of the chain with step = eta/sqrt H: L products with a quadrature matrix.
 
     d >= 3. Spectral in `nodes` (Chebyshev points); the quadrature is good to 1e-9 for step <= 0.4 and to
@@ -60,7 +60,7 @@ def _one_layer(R: float, step: float, d: int) -> tuple[Array, Array]:
 
 def diffusion_expectation(
     phi: Callable[[Array], Array], tau: float, d: int, nodes: int = NODES
-) -> Callable[[Array], Array]:
+) -> chebyshev.Chebyshev:
     """R_0 -> E phi(R(tau)) of the diffusion limit, by collocation of its generator: e^{tau L} phi."""
     points = chebyshev.chebpts1(nodes)
     to_coefficients = np.linalg.inv(chebyshev.chebvander(points, nodes - 1))

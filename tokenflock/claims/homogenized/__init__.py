@@ -1,0 +1,7 @@
+"""2604.01978: random layers, their limits, and how tokens collapse under noise they share."""
+
+from .paper import PAPER as PAPER
+
+from . import slow as slow  # isort: skip
+from . import overlaps as overlaps  # isort: skip
+from . import limits as limits  # isort: skip
