@@ -72,6 +72,13 @@ def test_probability_near_the_ends_and_far_away():
     )
 
 
+def test_probability_at_d_3_and_small_beta():
+    """cosh(2 beta) > 1 always: P = beta^2 int_0^inf e^{-z}/cosh z dz = beta^2 log 2 to leading order."""
+    beta = np.array([1e-3, 1e-5])
+    value = theory.antipodal_probability(0.0, 3, beta)
+    assert value / beta**2 == pytest.approx(np.log(2), rel=1e-5)
+
+
 def test_the_layer_is_the_layer_of_the_engine():
     rng = np.random.default_rng(3)
     n, d, beta, eta = 5, 4, 1.7, 0.15

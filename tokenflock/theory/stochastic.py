@@ -64,7 +64,8 @@ def antipodal_probability(overlap: ArrayLike, d: ArrayLike, beta: ArrayLike) -> 
     In z = artanh R, where 2 drift/variance is tanh z + (d-2) sech(beta(1 - tanh z)), the scale density is
     sech(z) e^{-(d-2) int sech(beta(1 - tanh z)) dz}: smooth on the unit scale for every beta, exponential
     at both ends. P = int_z^inf / int. arccos(R)/pi for d = 2 at any beta; 0 when cosh(2 beta) <= d - 2
-    (d > 2). Independent of v. -1 < overlap < 1; relative error about 1e-12.
+    (d > 2). Independent of v. -1 < overlap < 1, beta below 350; relative error about 1e-12, more only
+    next to the transition.
     """
     advice = "the end points are absorbing"
     overlap = bounded("overlap", overlap, -1, 1, closed="neither", advice=advice)
@@ -85,7 +86,8 @@ _FAR = 20.0
 
 def _absorbed(z: Array, d: float, beta: float) -> Array:
     """P(R -> -1) from z = artanh R, for one d and beta."""
-    tail = 1 - (d - 2) / np.cosh(2 * beta)
+    # 1 - (d-2)/cosh(2 beta), without its cancellation at d = 3 and small beta
+    tail = np.tanh(beta) * np.tanh(2 * beta) - (d - 3) / np.cosh(2 * beta)
     if tail <= 0:
         return np.zeros_like(z)
     far = _FAR + np.log1p(beta) / 2 + float(np.max(np.abs(z), initial=0.0))
