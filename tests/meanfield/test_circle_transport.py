@@ -9,6 +9,8 @@ import pytest
 import tokenflock as flock
 from tokenflock.density import Density
 from tokenflock.errors import InputError
+from tokenflock.meanfield import transport
+from tokenflock.meanfield.cdf import distribution_of_law, trimmed
 from tokenflock.meanfield.circle import Fourier
 from tokenflock.meanfield.laws import cosine, uniform, von_mises
 from tokenflock.meanfield.quantiles import Quantiles
@@ -99,6 +101,35 @@ def test_densities_that_get_small():
     # Turning it is not the best way: the little mass behind goes the other way round.
     assert found < 1 - 1e-4
     assert w2_on_circle(*(Density.from_law(Fourier(128), laws[0]) for _ in range(2))) < 1e-11
+
+
+def test_sharp_densities_of_many_modes():
+    """Turned by 0.7, von Mises of concentration 1e4 moves as a whole: behind it lies e^{-2e4} of its mass."""
+    turned = von_mises(1e4, [float(np.cos(0.7)), float(np.sin(0.7))])
+    densities = [Density.from_law(Fourier(1024), law) for law in (von_mises(1e4), turned)]
+    start = time.process_time()
+    found = w2_on_circle(*densities)
+    # It takes 1.5 s alone.
+    assert time.process_time() - start < 15
+    # Densities are differences of distribution functions over 32 cells a mode, each rounded to eps; that
+    # noise lies on all of the circle, 2 pi long: 32 x 2 pi eps = 4.5e-14 a mode.
+    assert found**2 == pytest.approx(0.49, abs=1024 * 4.5e-14)
+
+
+def test_a_rule_that_has_not_come_to_rest_says_so(monkeypatch):
+    monkeypatch.setattr(transport, "MOST_NODES", 256)
+    turned = von_mises(1e3, [float(np.cos(0.7)), float(np.sin(0.7))])
+    densities = [Density.from_law(Fourier(384), law) for law in (von_mises(1e3), turned)]
+    with pytest.warns(UserWarning, match=r"last rule, of 256 nodes, changed W2\^2"):
+        w2_on_circle(*densities)
+
+
+def test_a_table_by_fft_is_the_sum():
+    law = distribution_of_law(von_mises(30.0, [0.6, 0.8]))
+    angles, masses = law.table(512)
+    np.testing.assert_allclose(masses, law.masses(angles), atol=1e-14)
+    uniform_angles, uniform_masses = trimmed(np.zeros(3)).table(256)
+    np.testing.assert_allclose(uniform_masses, (uniform_angles + np.pi) / (2 * np.pi), atol=1e-15)
 
 
 def test_sentences():
