@@ -32,7 +32,7 @@ PROMISED_SECONDS = 30.0
         "repeats": 3,
         "budget": 40.0,
     },
-    full={"pairs_n": 32_768, "repeats": 5, "budget": 200.0},
+    full={"pairs_n": 16_384, "repeats": 5, "budget": 60.0},
 )
 def kinetic(job: Job) -> list[Row]:
     """One row for the field, one for a run to t1."""
