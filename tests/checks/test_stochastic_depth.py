@@ -133,7 +133,7 @@ def test_P6a_1_absorption_of_the_chain(start, d, beta, entries):
 @pytest.mark.slow
 def test_P6a_1_absorption_of_the_sde():
     """The limit itself, by the engine: Ito, common noise; its step is a bias of 0.1 dt as for layers."""
-    start, d, beta, runs = 0.0, 3, 1.0, 1500
+    start, d, beta, runs = 0.0, 3, 1.0, 800
     points = np.moveaxis(chain.pairs(np.full(runs, start), d), -1, 0)
     tokens = flock.from_array(flock.Sphere(d), points)
     end = flock.solve(flock.StochasticSA(beta, d**-0.5), tokens, t1=45.0, dt=0.05, seed=2).final
