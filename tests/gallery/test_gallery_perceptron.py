@@ -26,10 +26,20 @@ def test_the_pair_splits_where_repulsion_wins():
         expected = stable_side * (together.value.values - split) > 0
         np.testing.assert_array_equal(together.negative.values == 0, expected)
         assert rows.sizes["branch"] == 3
+        folds = []
         for side in (1, 2):
             apart = rows.isel(branch=side).dropna("step", subset=["value"])
+            # From the bifurcation itself on, where the atoms are in one place.
+            assert float(apart.value[0]) == pytest.approx(split, abs=1e-12)
+            np.testing.assert_allclose(apart.angle[0, 0], apart.angle[0, 1], atol=1e-6)
             assert np.abs(apart.angle[:, 0] - apart.angle[:, 1]).max() > 0.3
             assert float(apart.negative[-1]) == 0
+            folds += apart.event_value.values[apart.event_kind.values == "fold"].tolist()
+            if "fold" in apart.event_kind.values:
+                # Not SOPD from the crossing to the fold, on the side where the pair together is.
+                assert set(apart.negative.values[1:3]) == {1.0}
+        assert len(folds) == 1
+        assert stable_side * (folds[0] - split) > 0.01
 
 
 def test_the_split_is_where_the_curvatures_balance():
@@ -38,8 +48,8 @@ def test_the_split_is_where_the_curvatures_balance():
     events = data.event_value.isel(event=0)
     in_scale = float(events.isel(branch=int(np.flatnonzero(data.parameter == "scale")[0])))
     in_beta = float(events.isel(branch=int(np.flatnonzero(data.parameter == "beta")[0])))
-    # Form B: 2 s k = 1; form A: 4 k = e^beta, for the same curvature k of the two neurons.
-    assert np.exp(in_beta) * 2 * in_scale == pytest.approx(4.0, rel=1e-5)
+    # Form B: 4 s k = 1; form A: 17 k = e^beta, for the same curvature k of the two neurons.
+    assert np.exp(in_beta) * in_scale == pytest.approx(17 / 4, rel=1e-5)
 
 
 def test_perceptrons_make_atoms_below_the_bound():

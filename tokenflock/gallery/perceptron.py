@@ -28,8 +28,8 @@ from ..terms import GELU, RELU, Perceptron
 from .core import Album, Job
 
 ALBUM = Album("2601.21366v2")
-# Two neurons whose potential has one minimum, not symmetric about it.
-OMEGA, TURNS = np.array([-1.2, -0.9]), np.array([0.4, 1.6])
+# Two neurons whose potential has one minimum, far from symmetric about it: v''' = 1.25 v'' in size.
+OMEGA, TURNS = np.array([-1.2, -0.84]), np.array([0.4, 1.8])
 EVENTS = {"bifurcation": "o", "fold": "D", "kink": "x"}
 
 
@@ -43,16 +43,16 @@ def _two_neurons(size: float) -> Perceptron:
     title="Two atoms split as attention outweighs the perceptron",
     shows="descent with a GELU perceptron: for a strong perceptron or a small beta both atoms rest at the "
     "minimum of v (one line). Where repulsion wins, that state loses its stability (dashed) and meets the "
-    "branch on which the atoms are apart. The potential is not symmetric: the branch crosses that state "
-    "instead of ending there",
+    "branch on which the atoms are apart. Neither the potential nor the masses are symmetric: that branch "
+    "crosses the state and turns at a fold, between which and the crossing two states are SOPD",
     quick={
-        "masses": (0.6, 0.4),
+        "masses": (0.85, 0.15),
         "beta": 4.0,
-        "size": 2.0,
-        "least_scale": 0.1,
-        "form_a_size": 4.0,
-        "least_beta": 0.1,
-        "largest_beta": 2.5,
+        "size": 4.0,
+        "least_scale": 0.35,
+        "form_a_size": 17.0,
+        "least_beta": 1.4,
+        "largest_beta": 3.0,
         "largest_step": 0.05,
     },
     paper={"largest_step": 0.01},
@@ -87,7 +87,7 @@ def _family(point: CriticalPoint, parameter: Any, to: float, largest: float) -> 
     for event in np.flatnonzero(simple)[:1]:
         for side in (1.0, -1.0):
             found.append(
-                switch_branch(point, together, int(event), side, step=0.01, largest=largest)
+                switch_branch(point, together, int(event), side, step=1e-3, largest=largest)
             )
     return found
 
@@ -132,7 +132,7 @@ def _draw_branch(axes: Any, one: xr.Dataset) -> None:
     one = one.dropna("step", subset=["value"])
     stable = one.negative.values == 0
     for atom in range(one.sizes["atom"]):
-        angle = np.mod(one.angle[:, atom].values + np.pi, 2 * np.pi) - np.pi
+        angle = one.angle[:, atom].values
         colour = PALETTE[atom]
         for mask, line in ((stable, "-"), (~stable, "--")):
             # A line reaches to the first point of the other kind, so that no gap is left.

@@ -9,7 +9,8 @@ structure    the energy of a model, its field at atoms, its second variation
 points       CriticalPoint: atoms with masses
 finding      find_critical, critical_near, explore: flow, merge, Newton
 certifying   certify: residual, eigenvalues, verdict (SOPD or not)
-branches     continue_branch, switch_branch: folds and bifurcations in beta and in the perceptron's scale
+branches     continue_branch, switch_branch: branches in beta and in the perceptron's scale
+events       folds, bifurcations, touches and kinks on a branch: where they are, and which
 counting     atoms and heaviest masses of a state against the bounds of the paper
 """
 
