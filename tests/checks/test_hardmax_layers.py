@@ -1,7 +1,8 @@
 """H1 to H9 of the hardmax layers (2407.01602), read off runs of the engine with plain NumPy.
 
 The claims `2407.01602/...` measure the same statements on other draws, with controls; H4, H5 and H6 also
-stand in tests/observables/test_leaders.py and tests/gallery/test_gallery_hardmax.py.
+stand in tests/observables/test_leaders.py and tests/gallery/test_gallery_hardmax.py, and H1 is the claim
+`2407.01602/reduction`: here they are slow tests, since each compiles a run of its own.
 """
 
 import functools
@@ -62,6 +63,7 @@ def attended_mean(z):
     return mask @ z / mask.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_H1_a_metric_is_a_change_of_coordinates():
     rng = np.random.default_rng(1)
     factor = np.tril(rng.normal(size=(3, 3))) + 2 * np.eye(3)
@@ -128,6 +130,7 @@ EMERGING = np.array(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_H4_a_leader_emerges_after_one_layer():
     path = layers(EMERGING, 30)
     assert np.flatnonzero(leads(path[0])).tolist() == [0, 2]
@@ -149,6 +152,7 @@ def test_H4_a_leader_emerges_after_one_layer():
 SQUARE = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [-0.5, 0], [0.5, 0]], dtype=float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [0.0, 1e-15])
 def test_H5_exact_ties_end_on_an_edge_and_the_slightest_offset_at_a_corner(offset):
     start = SQUARE + np.array([[0, 0]] * 5 + [[0, offset]])
@@ -157,6 +161,7 @@ def test_H5_exact_ties_end_on_an_edge_and_the_slightest_offset_at_a_corner(offse
     assert np.max(np.abs(last[4:] - [[-1, 0], goal])) < 1e-5
 
 
+@pytest.mark.slow
 def test_H6_nothing_moves_on_an_ellipsoid():
     matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
     z = np.random.default_rng(3).normal(size=(12, 2))
