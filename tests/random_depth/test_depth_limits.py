@@ -29,7 +29,8 @@ def test_the_ballistic_limit_of_a_fixed_head_is_self_attention():
     np.testing.assert_allclose(field, flock.SA(2.0).field(0.0, X0.points, X0), atol=1e-14)
 
 
-@pytest.mark.parametrize("projected", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("projected", [True, False])
 def test_p3_5_layers_follow_the_modified_equation_to_second_order(projected):
     """P3-5: slopes 1 (ODE) and 2 (modified) in eta at grid times, +-0.15, for a head that is no gradient."""
     V, A = np.eye(D) + 0.5 * RNG.normal(size=(D, D)), RNG.normal(size=(D, D))

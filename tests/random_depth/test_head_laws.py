@@ -42,6 +42,7 @@ def test_coinciding_tokens_receive_the_same_push_and_close_ones_nearly():
     assert 1e-13 < np.max(np.abs(image[0] - image[2])) < 1e-11
 
 
+@pytest.mark.slow
 def test_a_layer_with_given_matrices_is_the_engines_layer():
     """Same V and A in `SA` with Layers(eta): B = A^T, V/H."""
     d, heads, eta = 4, 2, 0.3

@@ -15,6 +15,7 @@ TOKENS = flock.equiangular(flock.Sphere(D), 3, 0.1)
 LAW = rd.HeadLaw.gaussian(D, 1.0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_chain_however_many_run_beside_it():
     few, many = (
         rd.random_chains(LAW, TOKENS, 6, 0.2, chains=count, every=3, observe=[rd.overlaps])
