@@ -20,6 +20,7 @@ import abc
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import diffrax
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -136,6 +137,12 @@ class Discretisation(eqx.Module):
     @abc.abstractmethod
     def check(self, model: Dynamics) -> None:
         """Refuse a model this discretisation cannot follow, with a sentence."""
+
+    def controller(
+        self, given: diffrax.AbstractStepSizeController
+    ) -> diffrax.AbstractStepSizeController:
+        """The step-size controller to use in the place of the one that was asked for."""
+        return given
 
     @abc.abstractmethod
     def advice(self) -> str:

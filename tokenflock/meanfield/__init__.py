@@ -8,6 +8,7 @@ How a measure is held, and moved:
     sphere       Harmonics(degree): densities on S^2
     moments      Moments(d): Gaussian measures on R^d
     affine, coupling    the fields of attention at a Gaussian; Sinkhorn's coupling of it with itself
+    halving      fixed steps that do not jump over the blow-up of a Gaussian
     shape        mean, covariance, ranks and angles, of tokens and Gaussians alike
     laws         named densities to start from
     galerkin, kernel, ascent, starting    the weak form that Fourier, Zonal and Harmonics share

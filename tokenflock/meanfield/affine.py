@@ -145,6 +145,41 @@ def field(model: Dynamics, t: Scalar, mu: Gaussian) -> Affine:
     return total
 
 
+def virial(model: Dynamics, t: Scalar, mu: Gaussian, scaled: Gaussian) -> Float[Array, ""]:
+    """int <x, v> dmu over unit^2, for mu and the same measure `scaled` to a unit.
+
+    <x, V y> is averaged over x and the y that attention draws there, without the slopes of `field`.
+    """
+    total = jnp.zeros(())
+    for term in model.parts():
+        if isinstance(term, Attention):
+            for head in heads_of(term, t, mu.mean.size):
+                total += jnp.trace(head.V @ joint_moment(term.kind, head, mu, scaled))
+        elif isinstance(term, Drift):
+            total += jnp.sum(drift_matrix(term, mu.mean.size) * scaled.second_moment)
+    return total
+
+
+def joint_moment(kind: Kind, head: Head, mu: Gaussian, scaled: Gaussian) -> Float[Array, "d d"]:
+    """E[y x^T] over unit^2, for x ~ mu and y drawn by one head at x.
+
+    Given x, softmax and l2 draw y from mu times e^{<Ax, y> - beta' |Ky|^2}, beta' = 0 or beta (what is left
+    of |Qx|^2 is no function of y), with A for l2 twice as large: a Gaussian of precision
+    P = Sigma^{-1} + 2 beta' K^T K and mean P^{-1} (Sigma^{-1} alpha + A x), written without Sigma^{-1}.
+    """
+    centre = jnp.outer(scaled.mean, scaled.mean)
+    if isinstance(kind, Linear):
+        return mu.second_moment @ head.score @ scaled.second_moment
+    if isinstance(kind, Sinkhorn):
+        return centre + coupling_slope(mu.covariance, head.score) @ scaled.covariance
+    assert isinstance(kind, Softmax)
+    tilt = mu.covariance @ head.score @ scaled.second_moment
+    if isinstance(kind.score, DotProduct):
+        return centre + tilt
+    precision = jnp.eye(mu.mean.size) + 2.0 * head.beta * mu.covariance @ head.K.T @ head.K
+    return jnp.linalg.solve(precision, centre + 2.0 * tilt)
+
+
 def drift_matrix(term: Drift, d: int) -> Float[Array, "d d"]:
     """M of the drift M x."""
     return term.matrix * jnp.eye(d) if term.matrix.ndim == 0 else term.matrix

@@ -139,6 +139,5 @@ def density_numerics(
     else:
         assert isinstance(numerics.stepper, Retracted)
         solver = numerics.stepper.solver
-    return Numerics(
-        solver, numerics.controller, numerics.dt0, numerics.max_steps, type(solver).__name__
-    )
+    controller = x0.on.controller(numerics.controller)
+    return Numerics(solver, controller, numerics.dt0, numerics.max_steps, type(solver).__name__)

@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..runtime import Scalar
+
 
 def coupling_slope(covariance: Float[Array, "d d"], A: Float[Array, "d d"]) -> Float[Array, "d d"]:
     """M = (Sigma - M Sigma M^T) A: the regression of y on x under Sinkhorn's coupling.
@@ -47,7 +49,7 @@ def coupling_power(
     A: Float[Array, "d d"],
     drift: Float[Array, " d"],
     slope: Float[Array, "d d"],
-    temperature: Array | float,
+    temperature: Scalar,
 ) -> Float[Array, ""]:
     """dF/dt = int grad(f + g)/2 . v dmu + T int Laplacian(f + g)/2 dmu along v(x) = slope x + ...
 

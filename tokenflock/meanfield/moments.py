@@ -13,14 +13,17 @@ lost; give a smaller atol instead.
 Softmax attention with a positive direction blows up in finite time. Near it the second moment grows at
 the rate r = p/(t* - t), so a run ends with the outcome "blow-up" where r t reaches `Moments.horizon`:
 what is left is then about 1/horizon of the time gone. Growth at a constant rate is no blow-up: numbers leave
-the range of doubles before r t reaches 3000. There, at `LARGEST_NUMBER`, a run ends as "non-finite".
+the range of doubles before r t reaches `BOUNDED`. There, at `LARGEST_NUMBER`, a run ends as "non-finite".
+A fixed step that jumps over the pole is refused and halved (`halving`), so that runs with dt end there too.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import diffrax
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -38,14 +41,21 @@ from ..space import Euclidean, Space
 from ..terms import Attention, Drift
 from ..weights import Weights
 from . import shape
-from .affine import Gaussian, Head, check_affine, drift_matrix, field, heads_of
+from .affine import Gaussian, Head, check_affine, drift_matrix, field, heads_of, virial
 from .checks import check_model
 from .coupling import coupling_energy, coupling_power
+from .halving import Halving
 
 # How far rounding may take a covariance from symmetric and semidefinite, relative to its size.
 ROUNDING = 1e-12
 # Where a run ends as "non-finite": doubles end at 1.8e308, and what is left is for the sums of one step.
 LARGEST_NUMBER = 1e300
+# Growth at a constant rate r takes second moments from 1e-600 to 1e600 at most: r t < 1200 log 10.
+BOUNDED = 3000.0
+# A fixed step is refused if an eigenvalue of the covariance falls below -UNSOUND of the largest number,
+UNSOUND = 1e-3
+# or if it passes the horizon while the strain rises more than so many times.
+STEEPEST = 100.0
 
 
 class Moments(Discretisation):
@@ -94,6 +104,14 @@ class Moments(Discretisation):
         )
         check_affine(model, self.d)
 
+    def controller(
+        self, given: diffrax.AbstractStepSizeController
+    ) -> diffrax.AbstractStepSizeController:
+        """Fixed steps over a pole are halved; adaptive steps do not jump over it."""
+        if not isinstance(given, diffrax.ConstantStepSize):
+            return given
+        return Halving(is_no_step, self.horizon, given)
+
     def advice(self) -> str:
         return (
             "the second moment grows without bound before t1, which is the model's own behaviour: stop "
@@ -102,7 +120,10 @@ class Moments(Discretisation):
         )
 
     def last_words(self, final_time: Array, final_tail: Array) -> dict[str, Any]:
-        """The time of blow-up, t (1 + 1/(r t)): exact where the second moment goes like 1/(t* - t)."""
+        """The time of blow-up, t (1 + 1/(r t)): exact where the second moment goes like 1/(t* - t).
+
+        With fixed steps it is off by less than one of them, the one within which the pole lies.
+        """
         times, tails = np.asarray(final_time, float), np.asarray(final_tail, float)
         ended = tails > 0.999 * self.horizon
         found = np.where(ended, times * (1.0 + 1.0 / np.where(ended, tails, 1.0)), np.inf)
@@ -128,13 +149,16 @@ class MomentScheme(Scheme):
     # --- the dissipation identity -----------------------------------------------------------------
 
     def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
-        """sum of c F over heads of Sinkhorn attention, and of int <x, M x>/2 dmu over drifts.
+        """sum of c F over heads of Sinkhorn attention, of int <x, M x>/2 dmu over drifts, and a size.
 
         F = `coupling_energy`. With V = c A and A symmetric the field is c grad(dF/dmu), so that a model
         of these alone is a gradient flow and increases this (2110.11773; there V = -A and F falls).
-        Softmax, l2 and linear attention have no such energy here and add 0: of them alone both sides of
-        the identity are 0 and it says nothing. The noise's T h(mu) is left out, being -infinity where
-        rank is lost; `power` has the noise's part of the rest.
+        A model with softmax, l2 or linear attention adds the size L = log(1 + int |x|^2 dmu)/2. It is no
+        energy, and need not rise: of softmax, iint e^{y^T A x} dmu dmu/2 is infinite unless all
+        eigenvalues of A Sigma lie in (-1, 1), and other weights have none. It is finite for every
+        Gaussian, with a rate of its own in `power`, so that the identity checks the run all the same.
+        The noise's T h(mu) is left out, being -infinity where rank is lost; `power` has the noise's part
+        of the rest.
         """
         mu = gaussian(state)
         total = jnp.zeros(())
@@ -142,10 +166,14 @@ class MomentScheme(Scheme):
             total += weight * coupling_energy(mu.mean, mu.covariance, head.score)
         for matrix in self._drifts(model, mu):
             total += jnp.sum(matrix * mu.second_moment) / 2.0
-        return total
+        return total + _log_size(mu) if _has_size(model) else total
 
     def power(self, model: Dynamics, t: Scalar, state: Array) -> Array:
-        """int grad(dF/dmu) . v dmu + T int Laplacian(dF/dmu) dmu, from the field alone."""
+        """int grad(dF/dmu) . v dmu + T int Laplacian(dF/dmu) dmu, from the field alone.
+
+        dL/dt is (int <x, v> dmu + T d)/(1 + int |x|^2 dmu), from the laws by which attention draws y at
+        x and not from the slopes of `field`: a wrong slope breaks the identity.
+        """
         mu, T = gaussian(state), temperature(model)
         velocity = field(model, t, mu)
         mean_velocity = velocity.offset + velocity.slope @ mu.mean
@@ -158,7 +186,7 @@ class MomentScheme(Scheme):
             half = (matrix + matrix.T) / 2.0
             total += mean_velocity @ half @ mu.mean + T * jnp.trace(half)
             total += jnp.trace(half @ velocity.slope @ mu.covariance)
-        return total
+        return total + _log_size_rate(model, t, mu) if _has_size(model) else total
 
     def _coupled(self, model: Dynamics, t: Scalar, mu: Gaussian) -> list[tuple[Head, Array]]:
         """Heads of Sinkhorn attention with constant weights, each with c = <V, A>/<A, A>."""
@@ -190,22 +218,20 @@ class MomentScheme(Scheme):
     def strain(self, model: Dynamics, t: Scalar, state: Array) -> Array:
         """t r with r = 2 int <x, v> dmu / int |x|^2 dmu, the field's own growth rate (0 if it shrinks).
 
-        NaN where moments or the power, which is integrated beside them, leave the range of doubles.
+        NaN where moments or the power, which is integrated beside them, leave the range of doubles by
+        growth at a bounded rate.
         """
         mu = gaussian(state)
         velocity = field(model, t, mu)
-        # In units of its own size: the square of a mean of 1e200 is not a number.
-        size = jnp.maximum(jnp.max(jnp.abs(mu.mean)), jnp.sqrt(jnp.max(jnp.abs(mu.covariance))))
-        unit = jnp.where(size > 0, size, 1.0)
-        mean, covariance = mu.mean / unit, mu.covariance / unit / unit
-        rate = velocity.offset / unit + velocity.slope @ mean
-        growth = 2.0 * (jnp.trace(velocity.slope @ covariance) + mean @ rate)
-        total = jnp.trace(covariance) + mean @ mean
+        unit, scaled = _in_units(mu, 0.0)
+        rate = velocity.offset / unit + velocity.slope @ scaled.mean
+        growth = 2.0 * (jnp.trace(velocity.slope @ scaled.covariance) + scaled.mean @ rate)
+        total = jnp.trace(scaled.second_moment)
         relative = growth / jnp.where(total > 0, total, 1.0)
         # Not a maximum: a rate that is not a number must not look like rest.
         strain = jnp.where(relative <= 0, 0.0, jnp.asarray(t) * relative)
         largest = jnp.maximum(jnp.max(jnp.abs(state)), jnp.abs(self.power(model, t, state)))
-        return jnp.where(largest <= LARGEST_NUMBER, strain, jnp.nan)
+        return jnp.where((largest <= LARGEST_NUMBER) | (strain > BOUNDED), strain, jnp.nan)
 
     def functionals(self) -> dict[str, Functional]:
         return {
@@ -228,6 +254,45 @@ class MomentScheme(Scheme):
         raise InputError(
             "a Gaussian density has no nodes and R^d no uniform law; read mean and covariance off its state"
         )
+
+
+def is_no_step(horizon: float, t0: Scalar, t1: Scalar, y0: Any, y1: Any, args: Any) -> Array:
+    """Whether a step ends at no Gaussian, or past the horizon from far before it."""
+    strain, covariance = args.scheme.strain, gaussian(y1.state).covariance
+    finite = jnp.all(jnp.isfinite(y1.state))
+    # Eigenvalues are looked at only where all is finite.
+    safe = jnp.where(finite, covariance, jnp.eye(covariance.shape[0]))
+    sound = jnp.linalg.eigvalsh(safe)[0] >= -UNSOUND * jnp.max(jnp.abs(safe))
+    before = strain(args.model, args.clock.time(t0), y0.state)
+    after = strain(args.model, args.clock.time(t1), y1.state)
+    jumped = (after > horizon) & (after > STEEPEST * before)
+    return ~finite | ~sound | jumped
+
+
+def _has_size(model: Dynamics) -> bool:
+    """Whether there is attention without an energy of its own."""
+    return any(not isinstance(term.kind, Sinkhorn) for term in model.attentions())
+
+
+def _log_size(mu: Gaussian) -> Float[Array, ""]:
+    """log(1 + int |x|^2 dmu)/2, in units of the size: the square of a mean of 1e200 is not a number."""
+    unit, scaled = _in_units(mu, 1.0)
+    return jnp.log(unit) + jnp.log(1.0 / unit / unit + jnp.trace(scaled.second_moment)) / 2.0
+
+
+def _log_size_rate(model: Dynamics, t: Scalar, mu: Gaussian) -> Float[Array, ""]:
+    unit, scaled = _in_units(mu, 1.0)
+    rest = 1.0 / unit / unit
+    gain = virial(model, t, mu, scaled) + temperature(model) * mu.mean.size * rest
+    return gain / (rest + jnp.trace(scaled.second_moment))
+
+
+def _in_units(mu: Gaussian, least: float) -> tuple[Float[Array, ""], Gaussian]:
+    """A unit of the order of x, and at least `least`, with mu in it; 1 for a point mass at 0."""
+    size = jnp.maximum(jnp.max(jnp.abs(mu.mean)), jnp.sqrt(jnp.max(jnp.abs(mu.covariance))))
+    # Nothing depends on the unit, so its derivative, which squares it, is left out.
+    unit = jax.lax.stop_gradient(jnp.maximum(jnp.where(size > 0, size, 1.0), least))
+    return unit, Gaussian(mu.mean / unit, mu.covariance / unit / unit)
 
 
 def _share(head: Head) -> Float[Array, ""]:
