@@ -124,3 +124,18 @@ def atom_count_bound(
     least = bounded("least_mass", least_mass, 0, 1, closed="high", advice="a mass lies in (0, 1]")
     pieces = np.floor(2 * length * np.sqrt(beta)) + 1
     return arcs * pieces * np.maximum(1.0, np.floor(mass / least))
+
+
+def strict_spacing(kappa: ArrayLike, third: ArrayLike, fourth: ArrayLike) -> Array:
+    """2 (sqrt(D^2 + Q kappa) - D)/Q: atoms of a strict SOPD state with constant kappa are no closer.
+
+    2601.21366 proves that analytic activations have finitely many; this number is ours. D = `third` bounds
+    |F''|, Q = `fourth` bounds |K^(4)|/beta, F the field along the circle (all in units of e^beta: form B).
+    Between two atoms delta apart F' has a zero, so |F'| <= D delta at both; the direction m_1 xi_1 =
+    -m_2 xi_2 gives kappa (1/m_1 + 1/m_2) <= F'_1/m_1 + F'_2/m_2 + 2 (1 + K''(delta)/beta), whose last term
+    is at most Q delta^2. With m_1 m_2/(m_1 + m_2) <= 1/4: kappa <= D delta + Q delta^2/4.
+    """
+    kappa = bounded("kappa", kappa, 0, np.inf, advice="pass the smallest eigenvalue, if positive")
+    third = bounded("third", third, 0, np.inf, closed="neither", advice="pass a bound on |F''|")
+    fourth = bounded("fourth", fourth, 0, np.inf, closed="neither", advice="pass max |K^(4)|/beta")
+    return 2 * kappa / (np.sqrt(third**2 + fourth * kappa) + third)

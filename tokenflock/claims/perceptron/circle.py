@@ -32,6 +32,27 @@ class Neurons:
         """v = sum_j omega_j (a_j.x)_+^2."""
         return np.maximum(unit(angles) @ self.a.T, 0.0) ** 2 @ self.omega
 
+    def slope(self, angles: np.ndarray) -> np.ndarray:
+        """v' = 2 sum_j omega_j (a_j.x)_+ a_j.x'."""
+        across = unit(angles + np.pi / 2) @ self.a.T
+        return 2 * (np.maximum(unit(angles) @ self.a.T, 0.0) * across) @ self.omega
+
+    def active_sets(self) -> np.ndarray:
+        """Which neurons are active (a_j.x > 0) between the kinks of the circle, (arc, width)."""
+        turns = np.arctan2(self.a[:, 1], self.a[:, 0])[:, None] + np.array([-1, 1]) * np.pi / 2
+        kinks = np.sort(np.mod(turns.ravel(), 2 * np.pi))
+        kinks = kinks[np.diff(kinks, prepend=kinks[-1] - 2 * np.pi) > 1e-9]
+        between = kinks + np.diff(kinks, append=kinks[0] + 2 * np.pi) / 2
+        return unit(between) @ self.a.T > 0
+
+    def waves(self, signs: np.ndarray) -> np.ndarray:
+        """z of every row of signs: x.(sum_j signs_j omega_j a_j a_j^T) x = constant + Re(z e^{2 i theta}).
+
+        The matrix is a multiple of the identity exactly where z = 0.
+        """
+        own = self.omega * (self.a[:, 0] - 1j * self.a[:, 1]) ** 2 / 2
+        return signs.astype(float) @ own
+
     def half_curvature(self, angles: np.ndarray) -> np.ndarray:
         """v''/2 = sum_j omega_j (sigma'(a_j.x) (a_j.x')^2 - sigma(a_j.x) a_j.x)."""
         score = unit(angles) @ self.a.T
