@@ -9,7 +9,7 @@ from tokenflock.density import Density
 from tokenflock.errors import InputError
 from tokenflock.meanfield.circle import Fourier
 from tokenflock.meanfield.laws import cosine, uniform
-from tokenflock.meanfield.limit import limit_error, start_error
+from tokenflock.meanfield.limit import LimitError, limit_error, start_error
 
 LAW = cosine(0.5, phase=0.7)
 
@@ -25,6 +25,31 @@ def test_independent_tokens_of_the_uniform_law():
     squares = 200 * draws**2
     error = np.std(squares) / np.sqrt(60)
     assert np.mean(squares) == pytest.approx(np.pi**2 / 3, abs=4 * error)
+
+
+@pytest.fixture(scope="module")
+def many_draws():
+    return start_error(uniform(), (16, 32), range(200), modes=8).distances
+
+
+def test_draws_are_independent_between_sizes(many_draws):
+    """Uncorrelated within 4/sqrt(200) = 0.28. Half of 32 tokens drawn as the 16 would correlate by 1/2.
+
+    (The bridge of 32 is then (b + b')/sqrt 2, b that of the 16: its square has half of b's.)
+    """
+    assert abs(np.corrcoef(many_draws**2)[0, 1]) < 4 / np.sqrt(200)
+
+
+def test_the_error_of_a_rate_is_its_spread(many_draws):
+    """Rates of 50 groups of 4 draws spread as far as they say, in the mean over groups.
+
+    50 slopes know their spread to 10 %, and 4 draws their own to some 40 %, over 50 groups to 6 %; what
+    4 draws leave out of the logarithm at second order is another 10 %.
+    """
+    ns = np.array([16.0, 32.0])
+    rates = [LimitError(ns, group).rate for group in np.split(many_draws, 50, axis=1)]
+    slopes, errors = np.array(rates).T
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(np.std(slopes), rel=0.4)
 
 
 def test_quantiles_of_a_law():

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import linregress
 
 from ..density import Density, Law
 from ..dynamics import Dynamics
@@ -58,9 +57,22 @@ class LimitError:
 
     @property
     def rate(self) -> tuple[float, float]:
-        """p with W2 ~ n^p by least squares of the logarithms, and its standard error."""
-        fit: Any = linregress(np.log(self.ns), np.log(self.sizes))
-        return float(fit.slope), float(fit.stderr)
+        """p with W2 ~ n^p by least squares of the logarithms, and its standard error.
+
+        The error is that of the draws (`size_errors`), which are independent between n; nan for one draw.
+        """
+        logs = np.log(self.ns) - np.mean(np.log(self.ns))
+        slope = logs @ np.log(self.sizes) / (logs @ logs)
+        error = np.linalg.norm(logs * self.size_errors / self.sizes) / (logs @ logs)
+        return float(slope), float(error)
+
+    @property
+    def size_errors(self) -> Float[np.ndarray, " n"]:
+        """Standard errors of `sizes`; nan for a single draw."""
+        squares, draws = self.distances**2, self.distances.shape[-1]
+        if draws == 1:
+            return np.full(len(self.ns), np.nan)
+        return np.std(squares, axis=-1, ddof=1) / (2 * self.sizes * np.sqrt(draws))
 
 
 def limit_error(
@@ -78,20 +90,21 @@ def limit_error(
 ) -> LimitError:
     """W2(mu_n(t), mu(t)) for every n in `ns` and every draw of `seeds`, tokens on the circle.
 
-    `start="iid"` draws tokens from the law, `"quantiles"` puts them at equal masses (one draw without
-    noise, since nothing is random). All n run in one compiled program with as many tokens as the largest,
-    by the O(n) reduction where these are many. `dt` is the step of noisy tokens.
+    `start="iid"` draws tokens from the law, anew for every n; `"quantiles"` puts them at equal masses (one
+    draw without noise, since nothing is random). All n run in one compiled program with as many tokens
+    as the largest, by the O(n) reduction where these are many. `dt` is the step of noisy tokens.
     """
     _check(model, ns, seeds, start)
     limit = _limit(model, law, t, modes)
     # Without noise quantiles differ in nothing but their number; the copies share a program with draws.
     different = len(seeds) if start == "iid" or model.noise is not None else 1
-    angles = np.stack([_angles(law, max(ns), seed, start) for seed in seeds])
     rows = []
     for n in ns:
-        first = _first(angles, n, law, start)
+        tokens = np.stack([_angles(law, n, seed, start) for seed in seeds])
+        # Those beyond the n-th only fill up the shape of the program.
+        first = np.pad(tokens, ((0, 0), (0, max(ns) - n)))
         last = _moved(model, first, n, t, seeds[0], rtol, atol, dt)
-        rows.append([_distance(tokens[:n], limit) for tokens in last[:different]])
+        rows.append([_distance(points[:n], limit) for points in last[:different]])
     return LimitError(np.asarray(ns, float), np.array(rows))
 
 
@@ -115,15 +128,8 @@ def _limit(model: Dynamics, law: Law, t: float, modes: int) -> Density:
 def _angles(law: Law, n: int, seed: int, start: Start) -> Float[np.ndarray, " n"]:
     if start == "quantiles":
         return distribution_of_law(law).quantiles(middle_masses(n))
-    return distribution_of_law(law).quantiles(np.random.default_rng(seed).uniform(size=n))
-
-
-def _first(angles: np.ndarray, n: int, law: Law, start: Start) -> Float[np.ndarray, "draw most"]:
-    """Angles of which the first n are the tokens: n of the draw, or the n quantiles."""
-    if start == "iid" or n == angles.shape[1]:
-        return angles
-    tokens = np.tile(_angles(law, n, 0, start), (len(angles), 1))
-    return np.concatenate([tokens, angles[:, n:]], axis=1)
+    # Seeded by n too, or the tokens of a smaller n would be the first ones of a larger.
+    return distribution_of_law(law).quantiles(np.random.default_rng([seed, n]).uniform(size=n))
 
 
 def _points(angles: np.ndarray) -> np.ndarray:
