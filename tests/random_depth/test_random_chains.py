@@ -28,6 +28,7 @@ def test_the_same_seed_gives_the_same_chain_however_many_run_beside_it():
     assert few.overlaps[0, 0].values == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_a_deterministic_law_is_the_layered_network():
     """V = A = I in every layer is SA with Layers(eta)."""
     x0 = flock.uniform(flock.Sphere(D), 3, seed=1)
