@@ -79,7 +79,7 @@ def explanation_lines(found: Mapping[str, Any]) -> list[str]:
         rows.append([leader["word"], *numbers, str(leader["led_from_layer"]), followers])
     unknown = ", ".join(found["words_unknown"])
     return [
-        f"{found['label']}: probability {found['probability']:.3f} of the positive label, logit "
+        f"{found['label']}: probability {found['probability']:.3f} of {found['positive_label']}, logit "
         f"{found['logit']:+.2f}",
         "",
         *aligned(rows),

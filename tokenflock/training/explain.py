@@ -62,6 +62,7 @@ class Trained(NamedTuple):
         leaders.sort(key=lambda entry: (-entry["share"], entry["word"]))
         return {
             "label": self.names[int(logit > 0)],
+            "positive_label": self.names[1],
             "probability": float(expit(logit)),
             "logit": float(logit),
             "vote": float(vote),

@@ -89,14 +89,16 @@ def _decision_line(axes: Any, network: Mapping[str, Any], flat: bool) -> None:
 
 def _label(axes: Any, places: np.ndarray, rows: np.ndarray, vocabulary: tuple[str, ...]) -> None:
     """Names beside the dots; one that would cover another is left out."""
-    figure = axes.figure
-    figure.canvas.draw()
+    from matplotlib.patheffects import withStroke
+
+    axes.figure.canvas.draw()
     taken: list[Any] = []
     inside = axes.get_window_extent()
     for place, row in zip(places, rows, strict=True):
         text = axes.annotate(
             vocabulary[row], place, xytext=(4, 3), textcoords="offset points", fontsize=7, zorder=4
         )
+        text.set_path_effects([withStroke(linewidth=2, foreground="white")])
         box = text.get_window_extent()
         fits = inside.x0 <= box.x0 and box.x1 <= inside.x1 and box.y1 <= inside.y1
         if not fits or any(box.overlaps(other) for other in taken):

@@ -53,17 +53,17 @@ class Progress(NamedTuple):
 
 
 class Clock:
-    """Adds the seconds of this process to those of earlier ones."""
+    """Adds the seconds of this process to those of earlier ones (`before`)."""
 
-    def __init__(self, before: Spent):
-        self._before = before
+    def __init__(self):
+        self.before = Spent(np.zeros(()), np.zeros(()))
         self._wall, self._processor = time.perf_counter(), time.process_time()
 
     def spent(self) -> Spent:
         """Seconds up to now."""
         now = time.perf_counter() - self._wall, time.process_time() - self._processor
         return Spent(
-            *(old + new for old, new in zip(self._before, map(np.asarray, now), strict=True))
+            *(old + new for old, new in zip(self.before, map(np.asarray, now), strict=True))
         )
 
 
@@ -88,6 +88,7 @@ def train(
     finished = read_report(out) if resume else None
     if finished is not None:
         return finished
+    clock = Clock()
     check_memory(settings)
     report(0.0, "numbering words")
     data = prepare(reviews, settings)
@@ -96,7 +97,7 @@ def train(
         _check_same(facts, out)
     else:
         begin(out, facts)
-    clock, trainees = _train(data, settings, out, report)
+    trainees = _train(data, settings, out, clock, report)
     return _finish(facts, trainees, data, settings, out, clock, report)
 
 
@@ -137,13 +138,13 @@ def _check_same(facts: Mapping[str, Any], out: Path) -> None:
 
 
 def _train(
-    data: Data, settings: Settings, out: Path, report: Report
-) -> tuple[Clock, dict[str, Trainee]]:
+    data: Data, settings: Settings, out: Path, clock: Clock, report: Report
+) -> dict[str, Trainee]:
     """All epochs that are left, with a checkpoint after each."""
-    progress = Progress(start(settings, len(data.vocabulary)), Spent(np.zeros(()), np.zeros(())))
+    progress = Progress(start(settings, len(data.vocabulary)), clock.before)
     if (out / CHECKPOINT).exists():
         progress = read_tree(out / CHECKPOINT, progress)
-    clock, trainees = Clock(progress.spent), progress.trainees
+    clock.before, trainees = progress.spent, progress.trainees
     for epoch in range(trainees[NETWORK].epochs, settings.epochs):
         trainees = {
             name: train_epoch(
@@ -152,7 +153,7 @@ def _train(
             for name, depth in depths(settings).items()
         }
         write_tree(out / CHECKPOINT, Progress(trainees, clock.spent()))
-    return clock, trainees
+    return trainees
 
 
 def _share(report: Report, settings: Settings, epoch: int, name: str) -> Report:
