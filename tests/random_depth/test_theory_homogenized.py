@@ -150,7 +150,7 @@ def test_p3_10_the_weak_error_is_of_second_order_in_the_step(d):
 
 
 def test_p3_10_at_six_dimensions_the_second_order_nearly_cancels():
-    """Why no slope was seen there: the error changes sign between d = 4 and 8; bounds .02 and .003 hold at 6."""
+    """Why no slope was seen: the error changes sign between d = 4 and 8; .02 and .003 hold at 6."""
 
     def error(d, eta):
         exact = theory.diffusion_expectation(lambda r: r, 1.28, d)(0.2)
