@@ -138,6 +138,9 @@ class Discretisation(eqx.Module):
     def check(self, model: Dynamics) -> None:
         """Refuse a model this discretisation cannot follow, with a sentence."""
 
+    def check_forces(self, model: Dynamics, state: Array) -> None:
+        """Refuse a model whose forces on this state the discretisation does not resolve."""
+
     def controller(
         self, given: diffrax.AbstractStepSizeController
     ) -> diffrax.AbstractStepSizeController:

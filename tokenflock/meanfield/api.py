@@ -86,7 +86,7 @@ def density_plan(
 ) -> tuple[DensityPlan, np.ndarray]:
     """Check the request and turn it into a plan and save times."""
     x0.on.check(model)
-    _check_resolved(x0)
+    _check_resolved(model, x0)
     times = save.times(t1)
     plan = DensityPlan(
         model=model,
@@ -103,9 +103,9 @@ def density_plan(
     return plan, times
 
 
-def _check_resolved(x0: Density) -> None:
-    """Refuse a start whose finest scales are not held: a run from it would end at once."""
-    if is_traced(x0.state):
+def _check_resolved(model: Dynamics, x0: Density) -> None:
+    """Refuse a start, or forces on it, whose finest scales are not held: a run would be wrong at once."""
+    if is_traced(model, x0.state):
         return
     tail = float(x0.on.scheme().tail(x0.state))
     require(
@@ -113,6 +113,7 @@ def _check_resolved(x0: Density) -> None:
         f"the start is finer than {x0.on} holds: its tail is {tail:.2g}, the largest allowed is "
         f"{x0.on.largest_tail:g}; use a larger discretisation, or a larger `tail` if you know why",
     )
+    x0.on.check_forces(model, x0.state)
 
 
 def density_numerics(

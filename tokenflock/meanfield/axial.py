@@ -9,7 +9,8 @@ and A'(k) is the mean of <w, w'> e^{k <w, w'>}. With V = diag(v, c, .., c) the p
 
     <e, int e^{beta<x,By>} V y dmu> = int e^{beta b u u'} (v s u' A(k) - c u s' A'(k)) dmu(u').
 
-The means are sums over Gauss nodes of S^{d-2}, which 128 nodes give to rounding up to |k| of some 800.
+The means are sums over Gauss nodes of S^{d-2}, which 128 nodes give to rounding up to |k| = 800; beyond it
+they are refused.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ..weights import Weights
 from .legendre import gauss
 
 TURNS = 128
+STEEPEST = 800
 # Matrices are asked to respect the axis to this relative accuracy.
 AXIAL_TOLERANCE = 1e-10
 
@@ -122,6 +124,12 @@ def check_axial(term: Attention, d: int) -> None:
     if is_traced(term.weights):
         return
     weights = term.weights.at(0.0)
+    steepest = float(jnp.max(jnp.abs(term.beta)) * jnp.max(jnp.abs(weights.bilinear(d)[:, 1, 1])))
+    require(
+        steepest <= STEEPEST,
+        f"about the axis the scores vary by beta a = {steepest:g}, more than the {STEEPEST} that sums over "
+        f"{TURNS} turns hold; use a smaller beta, or tokens",
+    )
     for name, matrices in (("B = Q^T K", weights.bilinear(d)), ("V", weights.value_matrices(d))):
         require(
             _respects_axis(np.asarray(matrices)),

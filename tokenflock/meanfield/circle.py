@@ -19,10 +19,11 @@ from ..measure import Measure
 from ..space import Space, Sphere
 from .checks import check_model
 from .galerkin import Basis, Galerkin
+from .resolving import check_forces
 from .starting import check_coefficients, project
 
 # Nodes per mode: products of two series of degree M have degree 2M, and 3M nodes resolve their
-# coefficients up to M; softmax and perceptrons are smoother than that or stop the run.
+# coefficients up to M; forces that are finer are refused (resolving.py).
 NODES_PER_MODE = 3
 MOST_MODES = 1 << 20
 
@@ -76,6 +77,10 @@ class Fourier(Discretisation):
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
         model.terms.check(_basis(self.modes).cloud)
+
+    def check_forces(self, model: Dynamics, state: Array) -> None:
+        basis, finer = _basis(self.modes), _basis(2 * self.modes + 7)
+        check_forces(model, state, basis, finer, f"use more than modes={self.modes}")
 
     def advice(self) -> str:
         return (

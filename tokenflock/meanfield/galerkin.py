@@ -13,6 +13,7 @@ number, so the field of plain attention costs two transforms; any other field is
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -58,6 +59,8 @@ class Basis(eqx.Module):
     # Degree of every coefficient; the eigenvalue of the Laplacian is -l(l + d - 2).
     degrees: eqx.AbstractVar[Float[Array, " mode"]]
     degree: eqx.AbstractVar[int]
+    # Which Cartesian components of a tangent field are functions the basis can analyse; mostly all.
+    scalars: ClassVar[slice] = slice(None)
 
     @property
     @abc.abstractmethod

@@ -127,7 +127,7 @@ class Moments(Discretisation):
         times, tails = np.asarray(final_time, float), np.asarray(final_tail, float)
         ended = tails > 0.999 * self.horizon
         found = np.where(ended, times * (1.0 + 1.0 / np.where(ended, tails, 1.0)), np.inf)
-        return {"blow_up_time": float(np.min(found))}
+        return {"blow_up_time": found.tolist() if found.ndim else float(found)}
 
 
 class MomentScheme(Scheme):

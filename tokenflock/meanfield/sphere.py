@@ -29,6 +29,7 @@ from .checks import check_model
 from .galerkin import Basis, Galerkin
 from .kernel import is_plain
 from .legendre import associated_legendre, associated_slopes, gauss
+from .resolving import check_forces
 from .starting import check_coefficients, project
 
 MOST_DEGREES = 512
@@ -71,8 +72,12 @@ class Harmonics(Discretisation):
         return Galerkin(_basis(self.degree))
 
     def project(self, law: Law) -> Array:
-        finer = _basis(3 * self.degree // 2 + 3)
-        return project(self.scheme().basis, finer, law, self.tail)
+        return project(self.scheme().basis, _basis(self._finer), law, self.tail)
+
+    @property
+    def _finer(self) -> int:
+        """The degree of the basis that laws and forces are compared on."""
+        return 3 * self.degree // 2 + 3
 
     def check_state(self, state: Array) -> None:
         check_coefficients(self.scheme().basis, state)
@@ -81,7 +86,12 @@ class Harmonics(Discretisation):
         check_model(model, self)
         terms = model.parts()
         if any(isinstance(term, Attention) and not is_plain(term) for term in terms):
-            _check_pairs(self.degree)
+            # The forces are compared once with those on a finer basis.
+            _check_pairs(self._finer)
+
+    def check_forces(self, model: Dynamics, state: Array) -> None:
+        basis, finer = _basis(self.degree), _basis(self._finer)
+        check_forces(model, state, basis, finer, f"use more than degree={self.degree}")
 
     def advice(self) -> str:
         return (

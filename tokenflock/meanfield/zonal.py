@@ -31,6 +31,7 @@ from .checks import check_model
 from .galerkin import Basis, Galerkin
 from .kernel import is_plain
 from .legendre import gauss, gegenbauer, gegenbauer_slopes
+from .resolving import check_forces
 from .starting import check_coefficients, project
 
 MOST_DEGREES = 4096
@@ -105,6 +106,10 @@ class Zonal(Discretisation):
             elif not is_plain(term):
                 check_axial(term, self.d)
 
+    def check_forces(self, model: Dynamics, state: Array) -> None:
+        basis, finer = (_basis(self.d, degree) for degree in (self.degree, 2 * self.degree + 7))
+        check_forces(model, state, basis, finer, f"use more than degree={self.degree}")
+
     def advice(self) -> str:
         return (
             f"its highest degrees have grown to {self.tail:g}: use more than "
@@ -157,6 +162,8 @@ class ZonalBasis(Basis):
     polynomials: Float[Array, "node mode"]
     slopes: Float[Array, "node mode"]
     degree: int = eqx.field(static=True)
+    # The others turn about the axis.
+    scalars: ClassVar[slice] = slice(0, 1)
 
     @property
     def space(self) -> Space:
