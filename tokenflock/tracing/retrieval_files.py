@@ -86,12 +86,14 @@ def draw_retrieval(data: xr.Dataset) -> Any:
         covariance.axhline(0, color=REST, lw=0.8, zorder=0)
         covariance.set_ylabel("covariance with the replaced token, times $N$")
         response.legend(fontsize=6.5, ncols=2, loc="best")
-        reading = "measured on a trained network, not a check of the theorem"
-        response.set_title(f"{data.attrs['model']}:\n{reading}", fontsize=7.5)
-        covariance.set_title("the theory's covariance, same measurement\n(own token left out)")
+        response.set_title(
+            f"{data.attrs['model']}: measured on a\ntrained network, not a check of theory"
+        )
+        covariance.set_title("the theory's covariance, same network\n(own token left out)")
         _theory(plt, theory)
         for axes in (response, covariance, theory):
             axes.set(xlim=(-0.02, 1.04), xlabel="relative position $s_0$ of the token")
+            axes.title.set_fontsize(7.5)
         return figure
 
 
