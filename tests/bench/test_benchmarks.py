@@ -18,11 +18,14 @@ NAMES = [
     "spectral-circle",
     "spectral-sphere",
     "causal",
+    "kinetic",
     "memory",
     "solve",
     "meanfield",
+    "random-depth",
     "startup",
     "trace",
+    "sentiment",
     "play",
     "sweep",
     "gpu-dense",
@@ -48,6 +51,7 @@ TINY = {
         "rows": 20,
         **FEW,
     },
+    "kinetic": {"n": 3000, "t1": 0.5, "pairs_n": 512, "rows": 20, **FEW},
     "memory": {"cases": (("forward", 4000, ()),)},
     "solve": {
         "n": 6,
@@ -57,6 +61,15 @@ TINY = {
         "diffrax": ("Tsit5",),
         **FEW,
     },
+    "sentiment": {
+        "batch": 4,
+        "length": 12,
+        "depth": 2,
+        "vocabulary": 50,
+        "dimensions": (2,),
+        "tau": 0.1,
+        **FEW,
+    },
     "meanfield": {
         "modes": 24,
         "points": 128,
@@ -64,6 +77,7 @@ TINY = {
         "stretch": None,
         **FEW,
     },
+    "random-depth": {"sizes": ((2, 4, 400, 10, (2, 5), (400, 5)),), **FEW},
     "startup": {"others": (), "run": False, **FEW},
     "play": {"pages": 3, "tokens": 8, "seconds": 0.5},
     "gpu-dense": {
@@ -162,6 +176,16 @@ def test_causal_scales_the_peers_by_the_number_of_pairs():
     assert "NumPy in blocks of rows (extrapolated from n=512)" in row["peers"]
 
 
+@pytest.mark.slow
+def test_kinetic_agrees_with_all_pairs_and_with_a_linear_filter():
+    field, run = tiny("kinetic")
+    assert field["error"] < 1e-8
+    assert field["peer_errors"]["scipy lfilter of the moments"] < 1e-8
+    assert "NumPy in blocks of rows (extrapolated from n=512)" in field["peers"]
+    assert run["unit"] == "s"
+    assert run["bars"][0]["met"]
+
+
 def test_memory_is_measured_in_a_fresh_process():
     (row,) = tiny("memory")
     assert row["unit"] == "GB"
@@ -198,6 +222,19 @@ def test_the_grid_scheme_is_of_first_order_and_the_same_in_numpy_and_jax():
     coarse, middle, fine = at(400), at(800)[::2], at(1600)[::4]
     ratio = np.abs(coarse - middle).max() / np.abs(middle - fine).max()
     assert ratio == pytest.approx(2, abs=0.15)
+
+
+def test_sentiment_has_the_loss_of_torch_and_of_float64():
+    """float32 carries 7 digits; a sum of 12 words loses one."""
+    (row,) = tiny("sentiment")
+    assert row["error"] < 1e-6
+    assert not row["peers"] or max(row["peer_errors"].values()) < 1e-6
+
+
+def test_random_depth_agrees_with_numpy_and_says_what_it_extrapolates():
+    (row,) = tiny("random-depth")
+    assert row["error"] < row["bound"]
+    assert all("extrapolated from" in name for name in row["peers"])
 
 
 def test_startup_starts_fresh_processes():
