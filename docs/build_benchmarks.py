@@ -81,7 +81,7 @@ tokens; the overlap at the end of every chain is kept. Ours draws the 3 n d norm
 of a layer need, NumPy the 3 d^2 of the matrices, as one would write it: chain by chain, and with all chains
 as one batch. The error is the difference of the mean overlap from NumPy's in standard errors. A normal number
 costs about 10 ns in NumPy and 50 ns in JAX, whose generator gives every chain a stream of its own on any
-number of devices: at d = 8 this limits ours against the NumPy batch (0.4 to 1.6 times as fast in three runs
+number of devices: at d = 8 this limits ours against the NumPy batch (0.4 to 1.8 times as fast in three runs
 on a busy machine, and the committed times are such); in higher dimensions ours is faster, because it
 draws fewer. No factor is promised.""",
     "startup": """Fresh processes. What other scripts import before anything happens stands beside ours.""",
