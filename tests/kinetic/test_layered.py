@@ -124,14 +124,14 @@ def test_a_run_reports_its_health_and_goes_to_disk(run, tmp_path):
 
 @pytest.mark.slow
 def test_order_in_time(run, on):
-    """Fixed steps of Tsit5 against the tight run: order 5."""
+    """Fixed steps of Bosh3 against the tight run: order 3."""
     exact = np.asarray(run.final.state)
     errors = []
-    for dt in (0.4, 0.2):
-        coarse = go(on, start_law, dt=dt, method=diffrax.Tsit5())
+    for dt in (0.1, 0.05):
+        coarse = go(on, start_law, dt=dt, method=diffrax.Bosh3())
         errors.append(np.abs(np.asarray(coarse.final.state) - exact).max())
-    assert errors[1] > 2e-9  # far above the tight run's own error
-    assert np.log2(errors[0] / errors[1]) == pytest.approx(5.0, abs=0.7)
+    assert errors[1] > 1e-8  # far above the tight run's own error
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(3.0, abs=0.3)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from .paper import ATTENTIVE, BIASED, PAPER
     where="quantitative mean-field limit",
     says="For independent tokens the mean square distance of the empirical measure to the layered limit is "
     "of order 1/N.",
-    given={"prompts": 400, "beta": 1.0, "slope": 1.0, "t": 1.0, "common": 0.0},
+    given={"prompts": 400, "beta": 1.0, "slope": 1.0, "t": 0.5, "common": 0.0},
     at_paper_scale={"prompts": 4000},
     needs={"tokens are independent at t = 0": lambda c: c.common == 0.0},
     control=broken(
