@@ -113,8 +113,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     "depth-to-collapse",
     title="Depth to collapse",
     shows="layers until the mean overlap passes 0.9: at small beta proportional to H/eta^2 whatever the "
-    "heads H and the step eta, near the line (H/eta^2) log(9(n-1)) of infinite d (left); in units of H/eta^2 it "
-    "grows like log n (right). 95 % intervals of the median",
+    "heads H and the step eta, near the line (H/eta^2) log(9(n-1)) of infinite d (left); in units of H/eta^2 "
+    "it grows like log n (right). 95 % intervals of the median",
     quick={
         "d": 32,
         "n": 8,
