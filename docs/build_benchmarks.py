@@ -57,7 +57,8 @@ The last row is the exponent p of time ~ n^p.""",
 so their cost grows like n. The peers evaluate all pairs.""",
     "kinetic": """Token j sees k < j with the weight e^{-slope (j-k)/n} on the circle (2605.09213). The same
 series as above, and a whole run with it as a user calls it. The peers sum all pairs, or filter the moments of
-the past by hand, with no bound on the error.""",
+the past by hand, with no bound on the error. The committed numbers were taken while other programs held both
+cores (load average 8), which is what limits the whole run: 572 evaluations of the field.""",
     "memory": """The peak of resident memory during the evaluation in a fresh process, above what it held
 after the same evaluation of 512 tokens and the compilation.""",
     "solve": """n tokens on the sphere from t = 0 to T, float64. The error is the largest difference of a
