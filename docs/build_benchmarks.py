@@ -96,9 +96,9 @@ process held with the model in place.""",
     "sentiment": """One step of `tokenflock train sentiment` at its usual sizes: the loss of a batch through
 softmax attention at tau = 1e-3, its exact derivative, clipping and Adam, in float32, on words as frequent as
 words are. torch is the same network as one would write it there. The error is that of the loss, relative to
-float64. The committed times were taken with other work on both cores, where threads of torch wait for one
-another: its times here are no measure of torch. In processor time and with one thread of torch a step at d = 2
-took 0.07 s in ours and 0.13 s in torch. A real data set end to end stands in [train.md](train.md), from
+float64. The committed times were taken with other work on both cores, where threads of torch wait for
+one another: its times here are no measure of torch. In processor time and with one thread of torch a step at
+d = 2 took 0.07 s in ours and 0.13 s in torch. A real data set end to end stands in [train.md](train.md), from
 `benchmarks/results/sentiment-reviews.json`.""",
     "play": """Fifty pages in a process of their own, each with a run that begins anew when it ends and
 whose frames it reads; the server and its workers share the cores with them. Timed in a third process, one

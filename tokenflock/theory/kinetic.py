@@ -203,7 +203,7 @@ def profile_minimum(
     found = optimize.minimize_scalar(
         lambda x: float(height(x)), bounds=around, method="bounded", options={"xatol": 1e-12}
     )
-    return float(np.exp(found.x))
+    return float(np.exp(found.x))  # type: ignore[attr-defined]
 
 
 def smallness_time(beta: ArrayLike, slope: ArrayLike) -> Array:

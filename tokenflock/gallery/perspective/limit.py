@@ -32,7 +32,7 @@ CASES = (("SA", "iid"), ("USA", "iid"), ("noisy USA", "iid"), ("SA", "quantiles"
     "and +- are one standard error by the spread of the draws, which are independent between n; tokens at "
     "equal masses without noise are not random and have none",
     quick={
-        "ns": (32, 128, 512),
+        "ns": (16, 64, 256),
         "draws": 16,
         "beta": 1.0,
         "end": 0.5,
