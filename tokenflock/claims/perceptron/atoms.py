@@ -189,7 +189,7 @@ def softmax_atoms(case: Case) -> list[Comparison]:
     "atom-count",
     where="corollary of the theorem on the mass of clusters",
     says="If M arcs of length L cover an SOPD state, it has at most (M/eps)(1 + 2 L sqrt beta)(0.5742 + "
-    "O(e^{-beta})) atoms of mass eps or more, and at least one may lie in every piece of 1/(2 sqrt beta).",
+    "O(e^{-beta})) atoms of mass eps or more.",
     given={"n": 2, "beta": 4.0, "size": 0.1, "factor": 1.0, "start": "crowd", "bound": "whole"},
     at_paper_scale={"beta": 30.0},
     options={"start": ("crowd", "single"), "bound": ("whole", "printed")},
@@ -209,7 +209,8 @@ def softmax_atoms(case: Case) -> list[Comparison]:
             start="single",
         )
     ],
-    note="O(e^{-beta}) is W e^{-beta}/(c1 + c2) as in the claim on clusters (form B: W). Every eps and every "
+    note="Corrected: every piece of length 1/(2 sqrt beta) may hold one atom of any mass, see the misprint. "
+    "O(e^{-beta}) is W e^{-beta}/(c1 + c2) as in the claim on clusters (form B: W). Every eps and every "
     "M = 1, 2, ... is tried, with the shortest M arcs of one length that cover the state.",
 )
 def atom_count(case: Case) -> list[Comparison]:
