@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @functools.cache
 def computed(name):
-    return find_figure(f"2604.01978/{name}").compute()
+    return find_figure(f"2604.01978v1/{name}").compute()
 
 
 def data(figure):

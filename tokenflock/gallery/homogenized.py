@@ -26,7 +26,7 @@ from ..random_depth.laws import AmongTokens, Normal, ProductScores, Values
 from ..space import Sphere
 from .core import Album, Job
 
-ALBUM = Album("2604.01978")
+ALBUM = Album("2604.01978v1")
 PRINTED_K = 1.0
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from ..names import find_named
 from .core import Album, Figure
 
-# One module per paper, in the order of the gallery.
+# One module per paper or part of one, in the order of the gallery.
 MODULES = (
     "perspective",
     "emergence",
@@ -35,8 +35,9 @@ MODULES = (
 
 @functools.cache
 def albums() -> tuple[Album, ...]:
-    """The albums with their figures."""
-    return tuple(import_module(f".{name}", __package__).ALBUM for name in MODULES)
+    """The albums with their figures; two modules may share one."""
+    found = [import_module(f".{name}", __package__).ALBUM for name in MODULES]
+    return tuple({album.paper: album for album in found}.values())
 
 
 def all_figures() -> list[Figure]:

@@ -13,9 +13,9 @@ from ..training.leaders import count_words, follow
 from ..training.reviews import prepare
 from ..training.settings import Settings
 from ..training.synthetic import NEGATIVE, POSITIVE, WORDS, synthetic_reviews
-from .core import Album, Job
+from .core import Job
+from .hardmax import ALBUM
 
-ALBUM = Album("2407.01602")
 MEANINGS = {"neutral": FAINT, "negative": PALETTE[1], "positive": PALETTE[0]}
 
 
