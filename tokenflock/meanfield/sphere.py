@@ -87,7 +87,7 @@ class Harmonics(Discretisation):
         terms = model.parts()
         if any(isinstance(term, Attention) and not is_plain(term) for term in terms):
             # The forces are compared once with those on a finer basis.
-            _check_pairs(self._finer)
+            _check_pairs(self.degree, self._finer)
 
     def check_forces(self, model: Dynamics, state: Array) -> None:
         basis, finer = _basis(self.degree), _basis(self._finer)
@@ -105,9 +105,9 @@ def grid_size(degree: int) -> tuple[int, int]:
     return (3 * degree) // 2 + 2, 3 * degree + 2 + degree % 2
 
 
-def _check_pairs(degree: int) -> None:
-    """Refuse sums over all pairs of nodes that do not fit in memory."""
-    latitudes, longitudes = grid_size(degree)
+def _check_pairs(degree: int, finer: int) -> None:
+    """Refuse sums over all pairs of nodes, those of the finer basis, that do not fit in memory."""
+    latitudes, longitudes = grid_size(finer)
     count = latitudes * longitudes
     needed, there = COPIES_OF_SCORES * 8.0 * count**2, available_bytes()
     if needed > there:
