@@ -50,12 +50,12 @@ def same_draws_in_any_order(request):
 
 # Every compiled program maps some pages of memory, and Linux allows a process 65,530 maps: beyond it the
 # compiler dies with a segmentation fault.
-MOST_MAPS = 20_000
+MOST_MAPS = 40_000
 
 
 @pytest.fixture(autouse=True, scope="module")
 def room_for_more_programs():
-    """Forget compiled programs once they fill a third of what a process may map."""
+    """Forget compiled programs once they fill most of what a process may map."""
     yield
     maps = Path("/proc/self/maps")
     if maps.exists() and len(maps.read_bytes().splitlines()) > MOST_MAPS:

@@ -1,5 +1,6 @@
 """Figures and animations: every kind and space draws, shows what it should, and needs no TeX."""
 
+import functools
 import subprocess
 
 import imageio_ffmpeg
@@ -23,27 +24,33 @@ def sphere():
     return flock.solve(flock.SA(4.0), flock.uniform(flock.Sphere(3), 12, seed=0), **OPTIONS)
 
 
-@pytest.fixture(scope="module")
-def runs(sphere):
-    plane = flock.Save(every=0.5, states=True, observe=[flock.clusters(distance=0.1)])
-    box = flock.box(flock.Euclidean(2), 8, seed=0, half_width=1.0)
-    return {
-        "sphere": sphere,
-        "circle": flock.solve(flock.SA(4.0), flock.uniform(flock.Sphere(2), 12, seed=0), **OPTIONS),
-        "high": flock.solve(flock.SA(4.0), flock.uniform(flock.Sphere(5), 12, seed=0), **OPTIONS),
-        "plane": flock.solve(flock.RescaledSA(1.0), box, **{**OPTIONS, "save": plane}),
-        "batch": flock.solve(
-            flock.SA(np.array([1.0, 4.0])),
-            flock.uniform(flock.Sphere(3), 6, seed=0, samples=2),
-            **OPTIONS,
-        ),
-    }
+@functools.cache
+def drawn(name):
+    if name in ("circle", "high"):
+        space = flock.Sphere({"circle": 2, "high": 5}[name])
+        return flock.solve(flock.SA(4.0), flock.uniform(space, 12, seed=0), **OPTIONS)
+    if name == "plane":
+        save = flock.Save(every=0.5, states=True, observe=[flock.clusters(distance=0.1)])
+        box = flock.box(flock.Euclidean(2), 8, seed=0, half_width=1.0)
+        return flock.solve(flock.RescaledSA(1.0), box, **{**OPTIONS, "save": save})
+    tokens = flock.uniform(flock.Sphere(3), 6, seed=0, samples=2)
+    return flock.solve(flock.SA(np.array([1.0, 4.0])), tokens, **OPTIONS)
 
 
-@pytest.mark.parametrize("name", ["sphere", "circle", "high", "plane", "batch"])
+# The circle is drawn in every example, and five dimensions as three.
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sphere",
+        "plane",
+        "batch",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("circle", "high")),
+    ],
+)
 @pytest.mark.parametrize("kind", ["overview", "tokens", "series", "gram"])
-def test_every_kind_draws_every_space(runs, name, kind):
-    figure = runs[name].plot(kind, **({"sample": (1, 0)} if name == "batch" else {}))
+def test_every_kind_draws_every_space(sphere, name, kind):
+    run = sphere if name == "sphere" else drawn(name)
+    figure = run.plot(kind, **({"sample": (1, 0)} if name == "batch" else {}))
     assert figure.axes
     figure.canvas.draw()
     plt.close(figure)

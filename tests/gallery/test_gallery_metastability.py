@@ -32,7 +32,8 @@ def test_plateau_levels_and_gaps_of_the_limit():
 MERGES = {"USA": [0.029, 0.1395, 0.319, 0.604], "SA": [0.029, 0.148, 0.328, 0.638]}
 
 
-@pytest.mark.parametrize("model", ["USA", pytest.param("SA", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", ["USA", "SA"])
+@pytest.mark.slow
 def test_K3_3_plateaus_in_arc_length(model):
     """Ehat = .28, .44, .52 after each merge to 1e-4, merges where the text says (to 2e-3 + grid)."""
     data = stairs(model).sel(model=model)
@@ -45,6 +46,7 @@ def test_K3_3_plateaus_in_arc_length(model):
         assert float(data.energy.sel(beta=beta)[-1]) == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_last_merge_takes_the_time_of_two_clusters():
     """log t at the end is the lifetime of clusters of masses 3/5 and 2/5, at times up to e^300."""
     data = stairs("USA").sel(model="USA")
@@ -66,6 +68,7 @@ def test_K3_2_merge_times():
     assert np.all((late > 1.05) & (late < 1.15))
 
 
+@pytest.mark.slow
 def test_drawings():
     picture = staircase.draw(stairs("USA"))
     assert len(picture.axes) == 2

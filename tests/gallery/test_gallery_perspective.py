@@ -32,6 +32,7 @@ def test_on_the_circle_it_does_not(phases):
     assert float(phases.collapse_time.sel(beta=4.0)) < 15.0
 
 
+@pytest.mark.slow
 def test_phase_diagrams_are_drawn(phases):
     figure = phase_diagrams.draw(phases)
     assert [axes.get_title() for axes in figure.axes[:2]] == ["$d=2$", "$d=512$"]

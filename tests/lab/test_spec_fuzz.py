@@ -127,7 +127,7 @@ def small_memory(monkeypatch):
 
 careful = settings(
     deadline=None,
-    max_examples=150,
+    max_examples=75,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -116,6 +116,7 @@ def test_order_of_explicit_steps():
     assert found[-1] == pytest.approx(5, abs=0.25)
 
 
+@pytest.mark.slow
 def test_order_of_steps_with_noise():
     """KenCarp4 keeps order 4 although the diffusion is implicit and its rates are stiff."""
     model, start = flock.NoisyUSA(1.0, 0.4), Density.from_law(Fourier(32), cosine(0.5, 1, 0.3))
@@ -195,6 +196,7 @@ def followed(model, law, t1):
     return flock.solve(model, start, t1, save=watch, rtol=1e-10, atol=1e-16)
 
 
+@pytest.mark.slow
 def test_heat_alone_is_exact():
     """Noise without a field: c_k e^{-T k^2 t}, to the tolerance of the solver."""
     run = followed(noisy(0.0), skewed, 2.0)

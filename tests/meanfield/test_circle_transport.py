@@ -103,6 +103,7 @@ def test_densities_that_get_small():
     assert w2_on_circle(*(Density.from_law(Fourier(128), laws[0]) for _ in range(2))) < 1e-11
 
 
+@pytest.mark.slow
 def test_sharp_densities_of_many_modes():
     """Turned by 0.7, von Mises of concentration 1e4 moves as a whole: behind it lies e^{-2e4} of its mass."""
     turned = von_mises(1e4, [float(np.cos(0.7)), float(np.sin(0.7))])

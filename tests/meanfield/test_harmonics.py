@@ -151,6 +151,7 @@ def synthesised(c, x):
     return total
 
 
+@pytest.mark.slow
 def test_zonal_starts_stay_those_of_zonal():
     def law(x):
         return jnp.exp(0.8 * x[:, 0])

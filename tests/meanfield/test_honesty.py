@@ -81,7 +81,9 @@ def test_growth_rates_at_large_beta():
     np.testing.assert_allclose(measured, theory.growth_rate([1, 5, 20], 2, 1e5, "SA"), rtol=1e-9)
 
 
-@pytest.mark.parametrize("on", [flock.Fourier(32), flock.Quantiles(256)], ids=str)
+@pytest.mark.parametrize(
+    "on", [flock.Fourier(32), pytest.param(flock.Quantiles(256), marks=pytest.mark.slow)], ids=str
+)
 def test_a_beta_whose_energy_leaves_the_doubles_is_solved_and_checked(on):
     start = flock.Density.from_law(on, flock.laws.cosine(0.1))
     run = flock.solve(flock.SA(720.0), start, 1.0, **LOOSE)

@@ -31,6 +31,7 @@ T1 = 0.2
     ],
     ids=["USA", "noisy USA", "SA in its own metric"],
 )
+@pytest.mark.slow
 def test_movements_tend_to_the_flow_like_tau(model, movements):
     start = Density.from_law(Quantiles(24), LAW)
     method = flock.Stiff() if model.noise is not None else None

@@ -29,6 +29,7 @@ def found(beta, seed, scale=1.0, activation=RELU, direction="descent"):
     return find_critical(model, GRID, direction)
 
 
+@pytest.mark.slow
 def test_P1_9_descent_from_a_grid_ends_in_few_atoms():
     """A seed that converges: field 1e-12, groups farther apart than the threshold, masses that add up."""
     point = found(4.0, 2)
@@ -190,6 +191,7 @@ def test_crowding_without_a_bound_has_none():
     assert np.isnan([counted.mass_bound, counted.count_bound]).all()
 
 
+@pytest.mark.slow
 def test_weak_forces_beside_strong_attention_must_vanish_too():
     """Form A at beta = 30: e^30 = 1e13 beside a perceptron of size 1. A lone atom rests where grad v = 0."""
     own = Perceptron.gradient([1.0, -0.7], [[1.0, 0.2], [-0.3, 1.0]], GELU)

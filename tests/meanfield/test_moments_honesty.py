@@ -30,7 +30,7 @@ def by_fixed_steps(strength, start, t1, dt):
     return flock.solve(model, start, t1, dt=dt, throw=False)
 
 
-@pytest.mark.parametrize("spread", [1.0, 1.3])
+@pytest.mark.parametrize("spread", [1.0, pytest.param(1.3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dt", [0.25, 0.1, 0.037, 0.01])
 def test_a_fixed_step_over_the_pole_is_a_blow_up(spread, dt):
     """sigma = s/(1 - 2 s t): a step that begins before the pole and is within it ends the run."""

@@ -26,9 +26,13 @@ def small_run(name):
     return flock.solve(model, STARTS[name](), 0.2, rtol=1e-5, atol=1e-7, save=save)
 
 
-# The picture of a zonal density is that of a series on the circle.
+# The others are drawn and stored by the same code.
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "zonal")) for name in STARTS]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("zonal", "harmonics", "quantiles")))
+        for name in STARTS
+    ],
 )
 def test_every_density_is_drawn_stored_and_opened(name, tmp_path):
     run = small_run(name)

@@ -26,7 +26,7 @@ def plain_as_matrices(beta, d):
     ("on", "resolved", "too_narrow"),
     [
         (Fourier(16), 60.0, 400.0),
-        (Zonal(3, 16), 60.0, 400.0),
+        pytest.param(Zonal(3, 16), 60.0, 400.0, marks=pytest.mark.slow),
         pytest.param(Harmonics(12), 30.0, 200.0, marks=pytest.mark.slow),
     ],
     ids=["circle", "zonal", "sphere"],
@@ -54,7 +54,9 @@ def test_turns_about_the_axis_are_bounded():
         flock.solve(plain_as_matrices(900.0, 3), tilted(Zonal(3, 200)), 0.1, **LOOSE)
 
 
-@pytest.mark.parametrize("waves", [30, 49, 50, 117])
+@pytest.mark.parametrize(
+    "waves", [49, *(pytest.param(waves, marks=pytest.mark.slow) for waves in (30, 50, 117))]
+)
 def test_a_potential_finer_than_the_modes_is_refused(waves):
     """16 modes have 50 nodes: on these cos 49 looks like cos 1, and cos 50 like a constant."""
     wave = flock.Potential(lambda x: 0.01 * jnp.cos(waves * jnp.arctan2(x[..., 1], x[..., 0])))
@@ -81,6 +83,7 @@ def test_a_kernel_that_falls_between_quantiles_is_refused():
     assert run["order_parameter"][-1].item() == pytest.approx(0.15 * np.exp(0.01), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_quantiles_that_drift_apart_end_the_run():
     """Repelled quantiles of a narrow start spread until none has a neighbour within the kernel."""
     narrow = Density(Quantiles(24), np.linspace(0.0, 0.6, 24))
@@ -113,6 +116,7 @@ def test_a_broken_identity_is_no_finished_run():
     assert identity_is_broken(*both, 0.0)
 
 
+@pytest.mark.slow
 def test_steps_that_are_too_large_break_the_identity():
     """Euler moves by the first slope, 0.66 of the way, while the slope falls by half."""
     start = Density.from_law(Quantiles(16), flock.laws.von_mises(20.0))

@@ -132,7 +132,10 @@ ATTENTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "softmax")) for name in ATTENTIONS],
+)
 def test_axial_weights_against_sums_over_the_whole_sphere(name):
     """d = 3: the reduced kernel and the engine's sums over 1352 nodes of S^2 give one derivative."""
     model = Dynamics(Sphere(3), ATTENTIONS[name])

@@ -217,6 +217,7 @@ def test_runs_wait_their_turn_and_know_their_place(server):
         assert news[0] == {"type": "queued", "ahead": 0}
 
 
+@pytest.mark.slow
 def test_a_slow_page_slows_its_own_run_only(server):
     """What it has not read waits in the worker, not in the server."""
     with server.slow_page() as slow, server.page() as quick:
