@@ -55,6 +55,7 @@ def test_uniform_tokens_give_the_closed_form(fine):
     assert np.all(np.isnan(fine.C.values[:, :8]))
 
 
+@pytest.mark.slow
 def test_uniform_tokens_keep_f_and_a(fine):
     """f = 1 and A = phi - mean, for all times."""
     np.testing.assert_allclose(fine.f.values[..., 0], 1.0, atol=1e-14)

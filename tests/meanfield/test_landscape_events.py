@@ -70,9 +70,8 @@ def events(branch):
     )
 
 
-@pytest.mark.parametrize(
-    "twice", [None, pytest.param(-1 / (300 * np.e), marks=pytest.mark.slow)], ids=["cross", "alone"]
-)
+@pytest.mark.parametrize("twice", [None, -1 / (300 * np.e)], ids=["cross", "alone"])
+@pytest.mark.slow
 def test_an_eigenvalue_touches_zero(twice):
     """c = -1/e: b e^{-b} + c <= 0, with zero at b = 1 only. Whether branches cross is not said by that.
 

@@ -45,6 +45,7 @@ def test_P1_9_descent_from_a_grid_ends_in_few_atoms():
     assert float(jnp.max(jnp.abs(speed))) < 1e-12
 
 
+@pytest.mark.slow
 def test_eigenvalues_are_those_of_the_energy_in_geodesic_coordinates():
     """scipy's generalised eigenvalues of autodiff's Hessian of E(exp_x(xi)), the masses as metric."""
     point = found(4.0, 2)
