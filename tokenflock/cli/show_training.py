@@ -49,16 +49,10 @@ def _leader_lines(result: Mapping[str, Any]) -> list[str]:
 
 def _closing_lines(result: Mapping[str, Any]) -> list[str]:
     network, leaders, seconds = result[NETWORK], result["leaders"], result["seconds"]
-    best, other = (result[n]["accuracy"]["test"]["share"] for n in (NETWORK, BASELINE))
-    winner = (
-        "the bag of words wins"
-        if other > best
-        else "the network wins"
-        if best > other
-        else "a draw"
-    )
+    ours, bag = (result[n]["accuracy"]["test"]["share"] for n in (NETWORK, BASELINE))
+    winner = "the bag of words" if bag > ours else "the network" if ours > bag else "nobody"
     return [
-        f"On the test reviews {winner}, {best:.4f} against {other:.4f}.",
+        f"On the test reviews {winner} wins, {max(ours, bag):.4f} against {min(ours, bag):.4f}.",
         f"alpha = {network['alpha']:.3g}: {network['depth']} layers shrink a follower's distance to "
         f"{network['contraction']:.2g} of what it was.",
         f"Test loss {network['loss']['test']:.4f} with hardmax, "
