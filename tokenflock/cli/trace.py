@@ -149,11 +149,11 @@ def trace(
     """
     from ..errors import InputError
     from ..tracing.interventions import Interventions
-    from ..tracing.output import check_place, default_place, write
+    from ..tracing.output import check_trace_place, default_place, write
 
     place = default_place(model.name) if report and out is None else out
     if place is not None:
-        check_place(place, overwrite)
+        check_trace_place(place, overwrite)
     if overwrite and out is None:
         raise InputError("--overwrite replaces the result in --out; name that folder")
     change = Interventions(
@@ -218,10 +218,10 @@ def compare(
     from ..tracing.compare import compare as compared
     from ..tracing.compare import write_compare
     from ..tracing.files import locate
-    from ..tracing.output import check_place, is_traced
+    from ..tracing.output import check_trace_place, is_traced
 
     if out is not None:
-        check_place(out, overwrite)
+        check_trace_place(out, overwrite)
     for place in (first, second):
         locate(place)
     fresh = [place for place in (first, second) if not is_traced(place)]

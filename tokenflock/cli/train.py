@@ -165,7 +165,7 @@ def _trained(
     overwrite: bool,
     tell: Callable[[float, str], None],
 ) -> dict[str, Any]:
-    from ..training.folder import check_place, read_report
+    from ..training.folder import check_training_place, read_report
     from ..training.sentiment import check_memory, train
 
     finished = read_report(place) if resume else None
@@ -173,7 +173,7 @@ def _trained(
         typer.echo(f"{place} is finished; this is its stored result", err=True)
         return finished
     if not resume:
-        check_place(place, overwrite)
+        check_training_place(place, overwrite)
     check_memory(settings)
     return train(
         _reviews(source, only),

@@ -19,7 +19,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +58,7 @@ def new_folder(title: str, job_id: str) -> Path:
 
 def check_folder(spec: AnySpec, folder: Path, resume: bool, overwrite: bool) -> None:
     """Refuse a folder this run must not touch, or cannot write to, before anything is computed."""
-    try:
-        if "\0" in str(folder):
-            raise ValueError("a path has no null characters")
-        exists, is_folder = folder.exists() or folder.is_symlink(), folder.is_dir()
-        empty = is_folder and not any(folder.iterdir())
-    except (OSError, ValueError) as error:
-        raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
-    if exists and not is_folder:
-        raise InputError(f"{folder} is a file; choose another --out")
+    exists, empty = look_at(folder)
     if resume:
         _check_same(spec, folder)
     elif exists and not overwrite:
@@ -76,6 +68,36 @@ def check_folder(spec: AnySpec, folder: Path, resume: bool, overwrite: bool) -> 
         )
     elif exists and not empty and not (folder / SPEC).exists():
         raise InputError(f"{folder} is not a run folder (no {SPEC}); refusing to overwrite it")
+    check_parent(folder)
+
+
+def look_at(folder: Path) -> tuple[bool, bool]:
+    """Whether a place for results exists, and whether it is empty; what can be no folder is refused."""
+    try:
+        if "\0" in str(folder):
+            raise ValueError("a path has no null characters")
+        exists, is_folder = folder.exists() or folder.is_symlink(), folder.is_dir()
+        empty = is_folder and not any(folder.iterdir())
+    except (OSError, ValueError) as error:
+        raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
+    if exists and not is_folder:
+        raise InputError(f"{folder} is a file; choose another --out")
+    return exists, empty
+
+
+def check_place(
+    folder: Path,
+    overwrite: bool,
+    holds: Callable[[Path], bool],
+    what: str,
+    ways: str = "or replace it with --overwrite",
+) -> None:
+    """Refuse a folder that results of one kind must not touch: taken, or not `what` these replace."""
+    exists, empty = look_at(folder)
+    if exists and not empty and not overwrite:
+        raise InputError(f"{folder} exists; choose another --out, {ways}")
+    if exists and not empty and not holds(folder):
+        raise InputError(f"{folder} does not hold {what}; refusing to overwrite it")
     check_parent(folder)
 
 
@@ -101,30 +123,32 @@ def _check_same(spec: AnySpec, folder: Path) -> None:
 
 def claim(spec: AnySpec, folder: Path, initial: Trajectory, overwrite: bool) -> None:
     """Make the folder with its spec and the tokens at t = 0, all or nothing."""
-    made = missing_parents(folder)
+    with making(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
+            fresh = Path(scratch) / folder.name
+            fresh.mkdir()
+            (fresh / SPEC).write_text(render(spec), encoding="utf-8")
+            write(initial, fresh / SEGMENTS / INITIAL)
+            if overwrite and folder.exists():
+                _replace(fresh, folder, Path(scratch) / "replaced")
+            else:
+                # Fails if another process has put a run there in the meantime.
+                os.rename(fresh, folder)
+
+
+@contextlib.contextmanager
+def making(folder: Path) -> Iterator[None]:
+    """Write into a folder that may not be there yet; where that fails, those made for it go again."""
+    made = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
     try:
         with writing(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
-                fresh = Path(scratch) / folder.name
-                fresh.mkdir()
-                (fresh / SPEC).write_text(render(spec), encoding="utf-8")
-                write(initial, fresh / SEGMENTS / INITIAL)
-                if overwrite and folder.exists():
-                    _replace(fresh, folder, Path(scratch) / "replaced")
-                else:
-                    # Fails if another process has put a run there in the meantime.
-                    os.rename(fresh, folder)
+            yield
     except BaseException:
-        for parent in made:
+        for each in made:
             with contextlib.suppress(OSError):
-                parent.rmdir()
+                each.rmdir()
         raise
-
-
-def missing_parents(folder: Path) -> list[Path]:
-    """The folders above that would have to be made, nearest first."""
-    return [parent for parent in folder.absolute().parents if not parent.exists()]
 
 
 def _replace(fresh: Path, folder: Path, replaced: Path) -> None:

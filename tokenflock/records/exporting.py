@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..lab.catalogue import nearest
-from ..lab.folder import check_parent, missing_parents, writing
+from ..lab.folder import check_parent, making
 from ..plain import plain
 from ..store import SCRATCH
 from .opening import Result
@@ -142,21 +142,14 @@ def _check_places(places: list[Path], overwrite: bool) -> None:
 def _write_all(jobs: dict[Path, Callable[[Path], None]], overwrite: bool) -> None:
     """Each file is complete under a hidden name before the first gets its own."""
     folder = next(iter(jobs)).parent
-    made = missing_parents(next(iter(jobs)))
-    try:
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
-                for number, write in enumerate(jobs.values()):
-                    write(Path(scratch) / str(number))
-                # Another process may have written there in the meantime.
-                _check_places([*jobs], overwrite)
-                _move_all({place: Path(scratch) / str(n) for n, place in enumerate(jobs)})
-    except BaseException:
-        for parent in made:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
-        raise
+    with making(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
+            for number, write in enumerate(jobs.values()):
+                write(Path(scratch) / str(number))
+            # Another process may have written there in the meantime.
+            _check_places([*jobs], overwrite)
+            _move_all({place: Path(scratch) / str(n) for n, place in enumerate(jobs)})
 
 
 def _move_all(complete: dict[Path, Path]) -> None:

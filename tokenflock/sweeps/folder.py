@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..lab.folder import SUMMARY, check_parent, writing
+from ..lab.folder import SUMMARY, check_parent, look_at, writing
 from ..store import SCRATCH
 from .arrays import FORMAT, GROUP
 from .journal import Journal
@@ -35,15 +35,7 @@ OWN = (SUMMARY, JOURNAL, FIGURE, STORE)
 
 def check_folder(folder: Path, resume: bool, overwrite: bool) -> None:
     """Refuse a folder this sweep must not touch, or cannot write to, before anything is computed."""
-    try:
-        if "\0" in str(folder):
-            raise ValueError("a path has no null characters")
-        exists, is_folder = folder.exists() or folder.is_symlink(), folder.is_dir()
-        empty = is_folder and not any(folder.iterdir())
-    except (OSError, ValueError) as error:
-        raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
-    if exists and not is_folder:
-        raise InputError(f"{folder} is a file; choose another --out")
+    exists, empty = look_at(folder)
     if exists and not resume and not overwrite:
         raise InputError(
             f"{folder} exists; choose another --out, continue it with --resume, or replace it with "

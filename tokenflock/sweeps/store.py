@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, StoreError
-from ..lab.folder import check_parent, missing_parents, writing
+from ..lab.folder import check_parent, making
 from ..store import SCRATCH
 from .arrays import BlockEncoder, chunk_names, fixed_files
 from .checking import JOURNAL, SPEC, STORE, Damage, Report, check_fixed, verify
@@ -68,20 +68,13 @@ class SweepStore:
         _refuse_existing(folder)
         check_parent(folder)
         fixed = fixed_files(sweep, layout)
-        made = missing_parents(folder)
-        try:
-            with writing(folder):
-                folder.parent.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
-                    fresh = Path(scratch) / folder.name
-                    _fill(fresh, sweep, fixed)
-                    _put(fresh, folder)
-                flush(folder.parent)
-        except BaseException:
-            for parent in made:
-                with contextlib.suppress(OSError):
-                    parent.rmdir()
-            raise
+        with making(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
+                fresh = Path(scratch) / folder.name
+                _fill(fresh, sweep, fixed)
+                _put(fresh, folder)
+            flush(folder.parent)
         return cls(folder, sweep, layout)
 
     @classmethod

@@ -10,7 +10,6 @@ The folder is filled under a hidden name beside its place and moved there in one
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..lab.folder import SUMMARY, check_parent, missing_parents, writing
+from ..lab.folder import SUMMARY, check_place, making
 from ..store import SCRATCH, STORE
 from ..store import write as write_store
 from ..trajectory import Trajectory
@@ -55,42 +54,28 @@ def is_traced(place: Path) -> bool:
     return (place / STORE).is_dir()
 
 
-def check_place(place: Path, overwrite: bool) -> None:
-    """Refuse a folder that must not be touched, before anything is computed."""
-    try:
-        exists, ours = place.exists(), is_traced(place) or (place / "compare.html").exists()
-        empty = place.is_dir() and not any(place.iterdir())
-    except (OSError, ValueError) as error:
-        raise InputError(f"--out {str(place)!r} cannot be used: {error}") from error
-    if exists and not place.is_dir():
-        raise InputError(f"{place} is a file; choose another --out")
-    if exists and not empty and not overwrite:
-        raise InputError(f"{place} exists; choose another --out, or replace it with --overwrite")
-    if exists and not empty and not ours:
-        raise InputError(f"{place} does not hold a trace; refusing to overwrite it")
-    check_parent(place)
+def check_trace_place(place: Path, overwrite: bool) -> None:
+    """Refuse a folder that a trace must not touch, before anything is computed."""
+    check_place(place, overwrite, _holds_trace, "a trace")
+
+
+def _holds_trace(place: Path) -> bool:
+    return is_traced(place) or (place / "compare.html").exists()
 
 
 def write(run: Trajectory, place: Path, overwrite: bool, report: bool) -> None:
     """Everything about one trace, all or nothing."""
-    made = missing_parents(place)
-    try:
-        with writing(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=place.parent, prefix=SCRATCH) as scratch:
-                fresh = Path(scratch) / place.name
-                fresh.mkdir()
-                write_store(run, fresh / STORE)
-                content = json.dumps(summary(run), indent=1, allow_nan=False)
-                (fresh / SUMMARY).write_text(content + "\n")
-                if report:
-                    write_report(run, fresh)
-                _move(fresh, place, Path(scratch) / "replaced", overwrite)
-    except BaseException:
-        for parent in made:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
-        raise
+    with making(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=SCRATCH) as scratch:
+            fresh = Path(scratch) / place.name
+            fresh.mkdir()
+            write_store(run, fresh / STORE)
+            content = json.dumps(summary(run), indent=1, allow_nan=False)
+            (fresh / SUMMARY).write_text(content + "\n")
+            if report:
+                write_report(run, fresh)
+            _move(fresh, place, Path(scratch) / "replaced", overwrite)
 
 
 def _move(fresh: Path, place: Path, replaced: Path, overwrite: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import tempfile
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..lab.folder import SUMMARY, check_parent, missing_parents, writing
+from ..lab.folder import SUMMARY, check_place, making
 from ..plot.style import INK, REST, styled
 from ..store import SCRATCH, write_dataset
 from ..theory.kinetic import retrieval_profile
@@ -33,39 +31,20 @@ THEORY_TIMES = (0.25, 0.5, 1.0, 2.0)
 
 def check_retrieval_place(place: Path, overwrite: bool) -> None:
     """Refuse a folder that must not be touched, before anything is computed."""
-    try:
-        exists, ours = place.exists(), (place / STORE).is_dir()
-        empty = place.is_dir() and not any(place.iterdir())
-    except (OSError, ValueError) as error:
-        raise InputError(f"--out {str(place)!r} cannot be used: {error}") from error
-    if exists and not place.is_dir():
-        raise InputError(f"{place} is a file; choose another --out")
-    if exists and not empty and not overwrite:
-        raise InputError(f"{place} exists; choose another --out, or replace it with --overwrite")
-    if exists and not empty and not ours:
-        raise InputError(f"{place} does not hold a retrieval response; refusing to overwrite it")
-    check_parent(place)
+    check_place(place, overwrite, lambda at: (at / STORE).is_dir(), "a retrieval response")
 
 
 def write_retrieval(data: xr.Dataset, place: Path) -> None:
     """retrieval.zarr, summary.json and retrieval.png, each in place only when complete."""
-    made = missing_parents(place)
-    existed = place.exists()
-    try:
-        with writing(place):
-            place.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=place, prefix=SCRATCH) as scratch:
-                (Path(scratch) / PICTURE).write_bytes(to_png(draw_retrieval(data)))
-                content = json.dumps(summary(data), indent=1, allow_nan=False)
-                (Path(scratch) / SUMMARY).write_text(content + "\n")
-                write_dataset(data, place / STORE, FORMAT, overwrite=True)
-                for name in (PICTURE, SUMMARY):
-                    os.replace(Path(scratch) / name, place / name)
-    except BaseException:
-        for folder in (*(() if existed else (place,)), *made):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
+    with making(place):
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place, prefix=SCRATCH) as scratch:
+            (Path(scratch) / PICTURE).write_bytes(to_png(draw_retrieval(data)))
+            content = json.dumps(summary(data), indent=1, allow_nan=False)
+            (Path(scratch) / SUMMARY).write_text(content + "\n")
+            write_dataset(data, place / STORE, FORMAT, overwrite=True)
+            for name in (PICTURE, SUMMARY):
+                os.replace(Path(scratch) / name, place / name)
 
 
 # --- the picture ---

@@ -12,7 +12,6 @@ Every file is written beside its place and moved there in one step; report.json 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
@@ -25,7 +24,7 @@ from typing import Any, TypeVar
 import equinox as eqx
 
 from ..errors import InputError, StoreError
-from ..lab.folder import check_parent, missing_parents, writing
+from ..lab.folder import check_place, making, writing
 from ..store import SCRATCH
 
 TRAINING, CHECKPOINT, MODEL = "training.json", "checkpoint.eqx", "model.eqx"
@@ -36,39 +35,20 @@ CHECKSUM_BYTES = 16
 Tree = TypeVar("Tree")
 
 
-def check_place(place: Path, overwrite: bool) -> None:
+def check_training_place(place: Path, overwrite: bool) -> None:
     """Refuse a folder that a new training must not touch, before anything is computed."""
-    try:
-        exists, is_folder = place.exists() or place.is_symlink(), place.is_dir()
-        empty = is_folder and not any(place.iterdir())
-    except (OSError, ValueError) as error:
-        raise InputError(f"--out {str(place)!r} cannot be used: {error}") from error
-    if exists and not is_folder:
-        raise InputError(f"{place} is a file; choose another --out")
-    if exists and not empty and not overwrite:
-        raise InputError(
-            f"{place} exists; choose another --out, continue it with --resume, or replace it with --overwrite"
-        )
-    if exists and not empty and not (place / TRAINING).is_file():
-        raise InputError(f"{place} does not hold a training; refusing to overwrite it")
-    check_parent(place)
+    ways = "continue it with --resume, or replace it with --overwrite"
+    check_place(place, overwrite, lambda at: (at / TRAINING).is_file(), "a training", ways)
 
 
 def begin(place: Path, facts: dict[str, Any]) -> None:
     """Make the folder, with what defines the training; of an earlier one in it nothing is left."""
-    made = missing_parents(place)
-    try:
-        with writing(place):
-            place.mkdir(parents=True, exist_ok=True)
-            # Without its report first: a folder that says nothing is better than one that is wrong.
-            for name in (REPORT, *OWN):
-                (place / name).unlink(missing_ok=True)
+    with making(place):
+        place.mkdir(parents=True, exist_ok=True)
+        # Without its report first: a folder that says nothing is better than one that is wrong.
+        for name in (REPORT, *OWN):
+            (place / name).unlink(missing_ok=True)
         write_json(place / TRAINING, {"format": FORMAT, **facts})
-    except BaseException:
-        for folder in [place, *made]:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
 
 
 def read_facts(place: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from .folder import (
     PICTURE,
     REPORT,
     begin,
-    check_place,
+    check_training_place,
     read_facts,
     read_report,
     read_tree,
@@ -84,7 +84,7 @@ def train(
     numbers, bit for bit, as if it had never been interrupted. O(epochs * reviews * depth * length^2 * d).
     """
     if not resume:
-        check_place(out, overwrite)
+        check_training_place(out, overwrite)
     finished = read_report(out) if resume else None
     if finished is not None:
         return finished
