@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .bars import bar_on_stderr
 from .errors import INTERRUPTED
-from .interrupts import hearing_every_interrupt
 
 if TYPE_CHECKING:
     from ..bench import Benchmark
@@ -98,24 +98,13 @@ def _targets(chosen: list[Benchmark], out: Path | None, single: bool) -> dict[st
 def _measured(one: Benchmark, scale: Any, target: Path | None, quiet: bool) -> dict[str, Any]:
     """Run one benchmark under a bar, write it, show it."""
     from ..bench.files import write
-    from ..integrate.progress import make_bar
 
-    bar = make_bar(one.name)
-    bar.live.transient = True
     try:
-        with hearing_every_interrupt() as check:
-
-            def report(done: float, note: str) -> None:
-                check()
-                bar.update(bar.task_ids[0], completed=done, note=note)
-
+        with bar_on_stderr(one.name, stays=False) as report:
             result = one.run(scale, report)
     except KeyboardInterrupt:
-        bar.stop()
         typer.echo(f"tokenflock: interrupted; {one.name} is not written", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    finally:
-        bar.stop()
     if target is not None:
         write(result, target)
     if not quiet:

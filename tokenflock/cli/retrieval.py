@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from .bars import bar_on_stderr
 from .errors import in_a_sentence
 from .trace import (
     BETA_SCALE,
@@ -23,7 +24,6 @@ from .trace import (
     SPLIT,
     TEXT,
     TOKENS,
-    bar_on_stderr,
     texts_given,
     trace_app,
 )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from .bars import bar_on_stderr
 from .errors import in_a_sentence
-from .interrupts import hearing_every_interrupt
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -292,28 +291,6 @@ def _stored(place: Path) -> Trajectory:
     from ..store import read
 
     return read(place)
-
-
-@contextlib.contextmanager
-def bar_on_stderr(label: str) -> Iterator[Callable[[float, str], None]]:
-    """A bar on stderr that leaves nothing behind when something goes wrong."""
-    from rich.markup import escape
-
-    from ..integrate.progress import make_bar
-
-    bar = make_bar(escape(label))
-    bar.live.transient = True
-    try:
-        with hearing_every_interrupt() as check:
-
-            def tell(done: float, note: str) -> None:
-                check()
-                bar.update(bar.task_ids[0], completed=done, note=escape(note))
-
-            yield tell
-        bar.live.transient = False
-    finally:
-        bar.stop()
 
 
 def _tell(run: Trajectory, place: Path | None, as_json: bool) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from .bars import bar_on_stderr
 from .errors import INTERRUPTED, in_a_sentence
-from .interrupts import hearing_every_interrupt
 from .plainly import console
 
 if TYPE_CHECKING:
@@ -199,26 +199,12 @@ def _reviews(source: str, only: str | None) -> Reviews:
 @contextlib.contextmanager
 def _progress(place: Path) -> Iterator[Callable[[float, str], None]]:
     """A bar on stderr; Ctrl-C ends it with the command that continues."""
-    from rich.markup import escape
-
-    from ..integrate.progress import make_bar
-
-    bar = make_bar("train")
-    bar.live.transient = True
     try:
-        with hearing_every_interrupt() as check:
-
-            def tell(done: float, note: str) -> None:
-                check()
-                bar.update(bar.task_ids[0], completed=done, note=escape(note))
-
+        with bar_on_stderr("train", stays=False) as tell:
             yield tell
     except KeyboardInterrupt:
-        bar.stop()
         typer.echo(f"tokenflock: {_interrupted(place)}", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    finally:
-        bar.stop()
 
 
 def _interrupted(place: Path) -> str:
