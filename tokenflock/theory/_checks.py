@@ -51,6 +51,18 @@ def whole(name: str, value: ArrayLike, least: int, *, advice: str = "check the a
     return array
 
 
+def sphere_dimension(d: ArrayLike) -> Array:
+    """A whole number d >= 2, of a sphere S^{d-1}."""
+    return whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
+
+
+def value_variance(variance: ArrayLike | None, d: Array) -> Array:
+    """The variance of an entry of a random V, 1/d unless given."""
+    if variance is None:
+        return 1 / d
+    return bounded("variance", variance, 0, np.inf, advice="the variance of an entry of V")
+
+
 def chosen(name: str, value: str, allowed: object) -> str:
     """`value`, refused unless it is one of the strings of the Literal type `allowed`."""
     options = get_args(allowed)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from ._checks import Array, bounded, inverse_temperature, real, whole
+from ._checks import Array, bounded, inverse_temperature, real, sphere_dimension
 
 RENYI_CONSTANT = 0.747597920253411
 """Jamming density int_0^inf exp(-2 int_0^t (1-e^{-u})/u du) dt of Renyi's parking (1958)."""
@@ -38,7 +38,7 @@ def kernel_peak(beta: ArrayLike, d: ArrayLike = 2) -> Array:
     Evaluated as 2 arcsin sqrt(m/(2 beta+m+sqrt(m^2+4 beta^2))), m = d-1, which does not cancel.
     """
     beta = inverse_temperature(beta)
-    m = whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2") - 1
+    m = sphere_dimension(d) - 1
     return 2 * np.arcsin(np.sqrt(m / (2 * beta + m + np.hypot(m, 2 * beta))))
 
 
@@ -49,7 +49,7 @@ def cap_mass(delta: ArrayLike, d: ArrayLike) -> Array:
     (2411.04990 prints 3 sin^2(delta/2) for d=3, a misprint.)
     """
     delta = bounded("delta", delta, 0, np.pi, advice="a geodesic radius lies in [0, pi]")
-    d = whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
+    d = sphere_dimension(d)
     small = special.betainc((d - 1) / 2, 0.5, np.sin(delta) ** 2) / 2
     return np.where(delta <= np.pi / 2, small, 1 - small)[()]
 

@@ -16,15 +16,15 @@ from scipy.integrate import quad, solve_ivp
 from scipy.special import betainc, gammaln, hyp2f1
 from scipy.stats import norm
 
-from ._checks import Array, bounded, inverse_temperature, whole
+from ._checks import Array, bounded, inverse_temperature, sphere_dimension, value_variance, whole
 
 OVERLAP = "an inner product of unit vectors"
 
 
 def variance_proxy(d: ArrayLike, variance: ArrayLike | None = None) -> Array:
     """varsig^2 = max E|P_x V m|^2 = sigma_V^2 (d-1) under Gaussian heads (2604.01978)."""
-    d = _dimension(d)
-    return _variance(variance, d) * (d - 1)
+    d = sphere_dimension(d)
+    return value_variance(variance, d) * (d - 1)
 
 
 def noise_strength(
@@ -65,8 +65,8 @@ def gram_drift(
 ) -> Array:
     """D_ij of all pairs per unit tau (2604.01978; module docstring); `attended` is the matrix s_ij."""
     R, s, mean = _gram(overlap, attended)
-    d = _dimension(d)
-    return _variance(variance, d) * ((d - 2 + R**2) * s - (d - 1) * R * mean)
+    d = sphere_dimension(d)
+    return value_variance(variance, d) * ((d - 2 + R**2) * s - (d - 1) * R * mean)
 
 
 def gram_variation(
@@ -74,7 +74,7 @@ def gram_variation(
 ) -> Array:
     """d<R_ij>/dtau = sigma_V^2 (1-R_ij^2)(s_ii+s_jj-2 R_ij s_ij) of all pairs (derived from (G))."""
     R, s, mean = _gram(overlap, attended)
-    return _variance(variance, _dimension(d)) * (1 - R**2) * 2 * (mean - R * s)
+    return value_variance(variance, sphere_dimension(d)) * (1 - R**2) * 2 * (mean - R * s)
 
 
 def _gram(overlap: ArrayLike, attended: ArrayLike) -> tuple[Array, Array, Array]:
@@ -96,7 +96,7 @@ def simplex_drift(
     f, g = np.asarray(f, dtype=np.float64), np.asarray(g, dtype=np.float64)
     if d is None:
         return (1 - gamma) * (gamma + g - gamma * f)
-    d = _dimension(d)
+    d = sphere_dimension(d)
     cross, own = gamma + (1 - gamma) * g, gamma + (1 - gamma) * f
     return ((d - 2 + gamma**2) * cross - (d - 1) * gamma * own) / d
 
@@ -155,7 +155,7 @@ def two_point_exponent(d: ArrayLike, slope: ArrayLike) -> Array:
 
     Drift minus half the variance of log(1-R), with s_11 = 1. slope = 0 at beta = 0: -(d-1)/d.
     """
-    d = _dimension(d)
+    d = sphere_dimension(d)
     return (-(d - 1) + (d - 3) * np.asarray(slope, dtype=np.float64)) / d
 
 
@@ -173,7 +173,7 @@ def direction_overlap(overlap: ArrayLike, d: ArrayLike, factors: int = 2) -> Arr
     Two: the mean of rho_d over Fisher's law of the sample correlation of d pairs; R + (R^3-R)/d + ...
     """
     R = bounded("overlap", overlap, -1, 1, advice=OVERLAP)
-    d = _dimension(d)
+    d = sphere_dimension(d)
     if _factors(factors) == 1:
         ratio = np.exp(2 * (gammaln((d + 1) / 2) - gammaln(d / 2)))
         return R * (2 / d) * ratio * hyp2f1(0.5, 0.5, (d + 2) / 2, R**2)
@@ -211,7 +211,7 @@ def slow_coefficient(overlap: ArrayLike, d: ArrayLike, factors: int = 2) -> Arra
     D from `gram_drift` with s_11 = 1 and s_12 = direction_overlap. The slow limit is printed with k = 1.
     """
     R = bounded("overlap", overlap, -1, 1, closed="neither", advice="away from +-1")
-    s, d = direction_overlap(R, d, factors), _dimension(d)
+    s, d = direction_overlap(R, d, factors), sphere_dimension(d)
     return ((d - 1) * R - (d - 2 + R**2) * s) / (R * (1 - R**2))
 
 
@@ -248,13 +248,3 @@ def _factors(factors: int) -> int:
             f"factors must be 1 (one Gaussian matrix) or 2 (A = W W'^T), got {factors}"
         )
     return factors
-
-
-def _dimension(d: ArrayLike) -> Array:
-    return whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
-
-
-def _variance(variance: ArrayLike | None, d: Array) -> Array:
-    if variance is None:
-        return 1 / d
-    return bounded("variance", variance, 0, np.inf, advice="the variance of an entry of V")

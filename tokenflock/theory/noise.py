@@ -8,7 +8,16 @@ uniform measure, degree-k harmonics grow at k(k+d-2)(c_k - temperature), c_k = `
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import Array, Convention, Model, bounded, chosen, inverse_temperature, whole
+from ._checks import (
+    Array,
+    Convention,
+    Model,
+    bounded,
+    chosen,
+    inverse_temperature,
+    sphere_dimension,
+    whole,
+)
 from ._special import find_root, log_ive
 from .uniform import growth_rate
 
@@ -75,7 +84,7 @@ def order_parameter(kappa: ArrayLike, d: ArrayLike = 2) -> Array:
     model (2512.01868). 0 for kappa <= d; behaves like sqrt((d+2)(kappa-d))/d just above.
     """
     kappa = bounded("kappa", kappa, 0, np.inf, closed="neither", advice="kappa = 1/temperature")
-    d = whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
+    d = sphere_dimension(d)
 
     def one(inverse: float, dimension: float) -> float:
         if inverse <= dimension:
@@ -95,7 +104,7 @@ def continuity_beta(d: ArrayLike) -> Array:
     Root of I_{d/2+1}(beta)/I_{d/2}(beta) = 1/d, i.e. c_2/c_1 = 1/d. Above it the clustered state
     takes over before the uniform one loses linear stability.
     """
-    d = whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
+    d = sphere_dimension(d)
 
     def one(dimension: float) -> float:
         def excess(beta: float) -> float:
@@ -121,9 +130,7 @@ def pitchfork_curvature(d: ArrayLike, beta: ArrayLike, model: Model = "USA") -> 
     potential; r = h/sqrt(d). USA's sign changes at `continuity_beta`, as in 2606.05140; at beta = 0,
     g = -d/(d+2) for both. Independent of the convention. beta >= 0.
     """
-    d, beta = np.broadcast_arrays(
-        whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2"), inverse_temperature(beta)
-    )
+    d, beta = np.broadcast_arrays(sphere_dimension(d), inverse_temperature(beta))
     positive = np.where(beta > 0, beta, 1.0)
     floor = log_ive(d / 2 - 1, positive)
     first = np.exp(log_ive(d / 2, positive) - floor)
@@ -145,7 +152,7 @@ def brownian_correlation(
     (classical: eigenvalues of the Laplace-Beltrami operator).
     """
     t = bounded("t", t, 0, np.inf, advice="time runs forward")
-    d = whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
+    d = sphere_dimension(d)
     k = whole("k", k, 0, advice="the degree of a harmonic is 0, 1, 2, ...")
     return np.exp(-k * (k + d - 2) * t * _temperature(temperature))
 

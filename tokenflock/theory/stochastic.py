@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import Legendre
 from numpy.typing import ArrayLike
 
-from ._checks import Array, bounded, inverse_temperature, whole
+from ._checks import Array, bounded, inverse_temperature, sphere_dimension, value_variance
 
 
 def overlap_drift(
@@ -40,8 +40,8 @@ def overlap_variance(
 
 def collapse_exponent(d: ArrayLike, variance: ArrayLike | None = None) -> Array:
     """Lyapunov exponent -(d-1)v of 1 - R at R = 1: always attracting (2601.21942)."""
-    d = _dimension(d)
-    return -(d - 1) * _variance(variance, d)
+    d = sphere_dimension(d)
+    return -(d - 1) * value_variance(variance, d)
 
 
 def antipodal_exponent(d: ArrayLike, beta: ArrayLike, variance: ArrayLike | None = None) -> Array:
@@ -49,13 +49,13 @@ def antipodal_exponent(d: ArrayLike, beta: ArrayLike, variance: ArrayLike | None
 
     Negative (antipodes attract) iff cosh(2 beta) > d - 2.
     """
-    d, beta = _dimension(d), inverse_temperature(beta)
-    return ((d - 1) / np.cosh(beta) ** 2 - 2) * _variance(variance, d)
+    d, beta = sphere_dimension(d), inverse_temperature(beta)
+    return ((d - 1) / np.cosh(beta) ** 2 - 2) * value_variance(variance, d)
 
 
 def antipodal_threshold(d: ArrayLike) -> Array:
     """beta above which antipodes attract: cosh(2 beta) = d - 2, and 0 for d <= 3 (2601.21942)."""
-    return np.arccosh(np.maximum(_dimension(d) - 2, 1.0)) / 2
+    return np.arccosh(np.maximum(sphere_dimension(d) - 2, 1.0)) / 2
 
 
 def antipodal_probability(overlap: ArrayLike, d: ArrayLike, beta: ArrayLike) -> Array:
@@ -69,7 +69,7 @@ def antipodal_probability(overlap: ArrayLike, d: ArrayLike, beta: ArrayLike) -> 
     """
     advice = "the end points are absorbing"
     overlap = bounded("overlap", overlap, -1, 1, closed="neither", advice=advice)
-    d, beta = _dimension(d), inverse_temperature(beta)
+    d, beta = sphere_dimension(d), inverse_temperature(beta)
     overlap, d, beta = np.broadcast_arrays(overlap, d, beta)
     found = np.empty(overlap.shape)
     for model in {*zip(d.flat, beta.flat, strict=True)}:
@@ -134,15 +134,5 @@ def _state(
     overlap: ArrayLike, d: ArrayLike, beta: ArrayLike, variance: ArrayLike | None
 ) -> tuple[Array, Array, Array, Array]:
     overlap = bounded("overlap", overlap, -1, 1, advice="an inner product of unit vectors")
-    d, beta = _dimension(d), inverse_temperature(beta)
-    return overlap, d, np.tanh(beta * (1 - overlap) / 2) ** 2, _variance(variance, d)
-
-
-def _dimension(d: ArrayLike) -> Array:
-    return whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
-
-
-def _variance(variance: ArrayLike | None, d: Array) -> Array:
-    if variance is None:
-        return 1 / d
-    return bounded("variance", variance, 0, np.inf, advice="the variance of an entry of V")
+    d, beta = sphere_dimension(d), inverse_temperature(beta)
+    return overlap, d, np.tanh(beta * (1 - overlap) / 2) ** 2, value_variance(variance, d)

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from ._checks import Array, Convention, Model, chosen, inverse_temperature, usa_log_factor, whole
+from ._checks import (
+    Array,
+    Convention,
+    Model,
+    chosen,
+    inverse_temperature,
+    sphere_dimension,
+    usa_log_factor,
+    whole,
+)
 from ._special import find_root, log_ive
 
 
@@ -21,7 +30,7 @@ def log_partition(d: ArrayLike, beta: ArrayLike) -> Array:
 
     d=2: log I_0(beta); d=3: log(sinh(beta)/beta). Finite for all beta > 0 (2312.10794, Prop. 3.4).
     """
-    d, beta = _sphere(d), inverse_temperature(beta, positive=True)
+    d, beta = sphere_dimension(d), inverse_temperature(beta, positive=True)
     return _log_scaled_eigenvalue(0, d, beta) + np.log(beta) + beta
 
 
@@ -32,7 +41,7 @@ def energy_uniform(d: ArrayLike, beta: ArrayLike, convention: Convention = "pers
     "metastability": Z0 e^{-beta}, for iint e^{beta(<x,y>-1)}, whose maximum is 1 (2410.06833
     prints a further 1/(2beta), which its staircase statement cannot have).
     """
-    d, beta = _sphere(d), inverse_temperature(beta, positive=True)
+    d, beta = sphere_dimension(d), inverse_temperature(beta, positive=True)
     log_hat = _log_scaled_eigenvalue(0, d, beta) + np.log(beta)
     return np.exp(log_hat + _log_energy_scale(beta, convention))
 
@@ -94,7 +103,7 @@ def kernel_eigenvalue(
     Perspective USA overflows to inf past beta ~ 709.
     """
     k = whole("k", k, 0, advice="the degree of a harmonic is 0, 1, 2, ...")
-    d, beta = _sphere(d), inverse_temperature(beta, positive=True)
+    d, beta = sphere_dimension(d), inverse_temperature(beta, positive=True)
     with np.errstate(over="ignore"):
         return np.exp(_log_eigenvalue(k, d, beta, model, convention))
 
@@ -126,7 +135,7 @@ def log_growth_rate(
 ) -> Array:
     """log of `growth_rate`, for any beta >= 0 and degree k >= 1 (-inf at beta = 0, k > 1)."""
     k = whole("k", k, 1, advice="degree 0 is the conserved mass")
-    d, beta = _sphere(d), inverse_temperature(beta)
+    d, beta = sphere_dimension(d), inverse_temperature(beta)
     positive = np.where(beta > 0, beta, 1.0)
     rate = np.log(k * (k + d - 2)) + _log_eigenvalue(k, d, positive, model, convention)
     flat = np.where(k == 1, np.log((d - 1) / d), -np.inf)
@@ -139,7 +148,7 @@ def dominant_mode(d: ArrayLike, beta: ArrayLike) -> np.ndarray:
     Argmax of `growth_rate` (2410.23228 for d=2: the number of metastable clusters);
     k* + d/2 - 1 ~ sqrt(2 beta + (d/2-1)^2) for large beta. Returns integers.
     """
-    d, beta = _sphere(d), inverse_temperature(beta)
+    d, beta = sphere_dimension(d), inverse_temperature(beta)
 
     def one(dimension: float, temperature: float) -> int:
         shift = dimension / 2 - 1
@@ -156,7 +165,7 @@ def transition_beta(k: ArrayLike, d: ArrayLike = 2) -> Array:
     Root of (k+1)(k+d-1) I_{k+d/2}(beta) = k(k+d-2) I_{k+d/2-1}(beta); d=2: about k(k+1)/2
     (2410.23228). Relative error 1e-12.
     """
-    k, d = whole("k", k, 1, advice="modes are numbered from 1"), _sphere(d)
+    k, d = whole("k", k, 1, advice="modes are numbered from 1"), sphere_dimension(d)
 
     def one(degree: float, dimension: float) -> float:
         def advantage(log_beta: float) -> float:
@@ -187,10 +196,6 @@ def ngon_hessian_eigenvalues(
     weight = np.exp(beta * (np.cos(angle) - 1) + scale)
     kernel = (np.cos(angle) - beta * np.sin(angle) ** 2) * weight
     return kernel @ (np.cos(np.outer(angle, np.arange(n))) - 1) / n**2
-
-
-def _sphere(d: ArrayLike) -> Array:
-    return whole("d", d, 2, advice="the sphere S^{d-1} needs d >= 2")
 
 
 def _log_energy_scale(beta: Array, convention: Convention) -> Array:
