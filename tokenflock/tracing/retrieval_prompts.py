@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from ..errors import InputError, require
 from .load import Checkpoint
+from .vocabulary import embedding_rows
 from .words import Words, encode, limit
 
 Pool = Literal["vocabulary", "prompts"]
@@ -112,14 +113,12 @@ def _random_ids(ordinary: np.ndarray, count: int, length: int | None, seed: int)
 
 def _ordinary_ids(checkpoint: Checkpoint) -> np.ndarray:
     """Ids with a row in the embedding that are no special token, as far as the tokenizer knows."""
-    model: Any = checkpoint.model
-    try:
-        rows = int(model.get_input_embeddings().num_embeddings)
-    except (AttributeError, NotImplementedError) as error:
+    rows = embedding_rows(checkpoint.model)
+    if rows is None:
         raise InputError(
             f"{checkpoint.name} has no embedding of tokens, so that none can be replaced; give a causal "
             "language model"
-        ) from error
+        )
     if checkpoint.tokenizer is None:
         return np.arange(rows)
     known = np.asarray(sorted(set(checkpoint.tokenizer.get_vocab().values())))

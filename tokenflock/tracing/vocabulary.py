@@ -78,7 +78,7 @@ def unknown_token(known: dict[str, int]) -> str | None:
 
 def check_range(ids: list[int], checkpoint: Checkpoint, where: str) -> None:
     """Every id must be a row of the model's embedding."""
-    rows = _embedding_rows(checkpoint.model)
+    rows = embedding_rows(checkpoint.model)
     wrong = [i for i in ids if i < 0 or (rows is not None and i >= rows)]
     if wrong:
         known = "" if rows is None else f" of {rows} tokens (0 to {rows - 1})"
@@ -89,7 +89,8 @@ def check_range(ids: list[int], checkpoint: Checkpoint, where: str) -> None:
     require(bool(ids), f"{where}: there are no tokens")
 
 
-def _embedding_rows(model: object) -> int | None:
+def embedding_rows(model: object) -> int | None:
+    """How many tokens a model has vectors for, where it says so."""
     try:
         return getattr(model.get_input_embeddings(), "num_embeddings", None)  # type: ignore[attr-defined]
     except (AttributeError, NotImplementedError):
