@@ -177,3 +177,21 @@ def test_the_noise_path_does_not_depend_on_the_save_plan():
     np.testing.assert_allclose(one.final.points, many.final.points, atol=1e-13)
     other = flock.solve(flock.NoisyUSA(1.0, 0.1), tokens, t1=1.0, dt=0.05, seed=5)
     assert np.max(np.abs(other.final.points - one.final.points)) > 1e-2
+
+
+@pytest.mark.parametrize(
+    "solver", [diffrax.Heun(), diffrax.Tsit5()], ids=["Heun", "first-same-as-last"]
+)
+def test_order_is_kept_across_switches(solver):
+    """A last stage at the end of a step sees the weights of that step, not those that start there.
+
+    Each piece by itself, continued by hand, is what the run in one go must be: to rounding.
+    """
+    entry, step = flock.Ginibre(0.8), 0.1
+    drawn = flock.RandomWeights(d=3, seed=4, Q=entry, K=entry, V=entry, period=3 * step)
+    tokens = flock.uniform(flock.Sphere(3), 6, seed=1)
+    whole = flock.solve(flock.SA(1.0, drawn), tokens, t1=0.9, dt=step, method=solver)
+    for layer in range(3):
+        piece = flock.SA(1.0, drawn.at(3 * step * (layer + 0.5)))
+        tokens = flock.solve(piece, tokens, t1=0.3, dt=step, method=solver).final
+    np.testing.assert_allclose(whole.final.points, tokens.points, atol=1e-13)

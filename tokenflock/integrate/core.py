@@ -71,7 +71,10 @@ def integrate_one(
 ) -> Segment:
     """Solve for one sample of tokens over the given save times."""
     clock = plan.clock
-    context = Context(model, measure, plan.reduction, clock, times[-1], plan.numerics.dt0)
+    switching = plan.jumps.size > 0
+    context = Context(
+        model, measure, plan.reduction, clock, times[-1], plan.numerics.dt0, switching
+    )
 
     def observe(u: Array, y: State, args: Context) -> dict[str, Array]:
         return look(plan, args.model, args.measure, clock.time(u), y)

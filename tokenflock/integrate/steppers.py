@@ -33,21 +33,31 @@ class Context(eqx.Module):
     reduction: Reduction
     clock: Clock
 
-    # When this solve ends, and its step if that is fixed.
+    # When this solve ends, its step if that is fixed, and whether the weights switch on the way.
     end: Float[Array, ""]
     step: Float[Array, ""] | None = None
+    switching: bool = eqx.field(static=True, default=False)
 
     def time(self, u: Scalar) -> Array:
         """t(u), kept on the right side of switches of the weights.
 
-        An adaptive step that ends at the end must not see weights that start there. In a fixed-step
-        run t = m * step exactly, not the rounded sum of m steps, which could lie before a switch.
+        A step that ends at the end must not see weights that start there. In a fixed-step run
+        t = m * step exactly, not the rounded sum of m steps, which could lie before a switch.
         """
         t = self.clock.time(u)
         if self.step is None:
             return jnp.minimum(t, jnp.nextafter(self.end, -jnp.inf))
         whole = jnp.round(t / self.step)
-        return jnp.where(jnp.abs(t / self.step - whole) < 1e-6, whole * self.step, t)
+        t = jnp.where(jnp.abs(t / self.step - whole) < 1e-6, whole * self.step, t)
+        # m * step and k * period may differ by a rounding where both mean the same moment.
+        return jnp.minimum(t, self.end * (1 - 4 * jnp.finfo(t.dtype).eps)) if self.switching else t
+
+    def until(self, u: Scalar) -> Context:
+        """For the stages of a fixed step that ends at u: the last of them must not see what starts there."""
+        if self.step is None or not self.switching:
+            return self
+        end = jnp.round(self.clock.time(u) / self.step) * self.step
+        return eqx.tree_at(lambda context: context.end, self, end)
 
     def velocity(self, u: Scalar, state: State) -> State:
         """dy/du = t'(u) v(t(u), y)."""
@@ -165,9 +175,12 @@ class Retracted(diffrax.AbstractWrappedSolver):
         solver_state: Carry,
         made_jump: Any,
     ) -> tuple[State, Any, Any, Carry, Any]:
-        """One step of the wrapped solver, retracted."""
+        """One step of the wrapped solver, retracted.
+
+        A first-same-as-last stage of weights that may have switched since is evaluated anew.
+        """
         y1, error, dense, carry, result = self.solver.step(
-            terms, t0, t1, y0, args, solver_state, made_jump
+            terms, t0, t1, y0, args.until(t1), solver_state, made_jump | args.switching
         )
         y1 = eqx.tree_at(lambda y: y.points, y1, args.measure.space.retract(y1.points))
         if self.merge is not None:
