@@ -57,8 +57,7 @@ The last row is the exponent p of time ~ n^p.""",
 so their cost grows like n. The peers evaluate all pairs.""",
     "kinetic": """Token j sees k < j with the weight e^{-slope (j-k)/n} on the circle (2605.09213). The same
 series as above, and a whole run with it as a user calls it. The peers sum all pairs, or filter the moments of
-the past by hand, with no bound on the error. The committed numbers were taken while other programs held both
-cores (load average 8), which is what limits the whole run: 572 evaluations of the field.""",
+the past by hand, with no bound on the error. The whole run is 572 evaluations of the field.""",
     "memory": """The peak of resident memory during the evaluation in a fresh process, above what it held
 after the same evaluation of 512 tokens and the compilation.""",
     "solve": """n tokens on the sphere from t = 0 to T, float64. The error is the largest difference of a
@@ -82,9 +81,8 @@ tokens; the overlap at the end of every chain is kept. Ours draws the 3 n d norm
 of a layer need, NumPy the 3 d^2 of the matrices, as one would write it: chain by chain, and with all chains
 as one batch. The error is the difference of the mean overlap from NumPy's in standard errors. A normal number
 costs about 10 ns in NumPy and 50 ns in JAX, whose generator gives every chain a stream of its own on any
-number of devices: at d = 8 this limits ours against the NumPy batch (0.4 to 1.8 times as fast in three runs
-on a busy machine, and the committed times are such); in higher dimensions ours is faster, because it
-draws fewer. No factor is promised.""",
+number of devices: at d = 8 this limits ours against the NumPy batch; in higher dimensions ours is faster,
+because it draws fewer. No factor is promised.""",
     "startup": """Fresh processes. What other scripts import before anything happens stands beside ours.""",
     "trace": """Random weights in the shapes of known checkpoints (a vocabulary of 1,000, so that no head
 of a language model weighs on anybody), random tokens, float32. *A pass with statistics* is what every
@@ -96,9 +94,7 @@ process held with the model in place.""",
     "sentiment": """One step of `tokenflock train sentiment` at its usual sizes: the loss of a batch through
 softmax attention at tau = 1e-3, its exact derivative, clipping and Adam, in float32, on words as frequent as
 words are. torch is the same network as one would write it there. The error is that of the loss, relative to
-float64. The committed times were taken with other work on both cores, where threads of torch wait for
-one another: its times here are no measure of torch. In processor time and with one thread of torch a step at
-d = 2 took 0.07 s in ours and 0.13 s in torch. A real data set end to end stands in [train.md](train.md), from
+float64. A real data set end to end stands in [train.md](train.md), from
 `benchmarks/results/sentiment-reviews.json`.""",
     "play": """Fifty pages in a process of their own, each with a run that begins anew when it ends and
 whose frames it reads; the server and its workers share the cores with them. Timed in a third process, one
