@@ -195,3 +195,15 @@ def test_order_is_kept_across_switches(solver):
         piece = flock.SA(1.0, drawn.at(3 * step * (layer + 0.5)))
         tokens = flock.solve(piece, tokens, t1=0.3, dt=step, method=solver).final
     np.testing.assert_allclose(whole.final.points, tokens.points, atol=1e-13)
+
+
+def test_a_density_sees_the_weights_of_the_step():
+    """As tokens do: in one go and piece by piece."""
+    pieces = [flock.Weights(B=scale * np.eye(2)) for scale in (1.0, -3.0)]
+    state = flock.Density.from_law(flock.Fourier(modes=32), flock.laws.cosine(0.05, mode=1))
+    model = flock.SA(1.0, flock.Piecewise([0.3], pieces))
+    whole = flock.solve(model, state, t1=0.6, dt=0.1, method=diffrax.Tsit5())
+    for piece in pieces:
+        run = flock.solve(flock.SA(1.0, piece), state, t1=0.3, dt=0.1, method=diffrax.Tsit5())
+        state = run.final
+    np.testing.assert_allclose(whole.final.state, state.state, atol=1e-14)

@@ -20,6 +20,7 @@ from .methods import Numerics
 from .progress import RichProgressMeter
 from .steppers import Context, LayerStepper, NoiseTerm, drift
 from .stops import Stop, rises_at_stop
+from .switches import FieldTimes, MeetingSwitches
 
 
 class Plan(eqx.Module):
@@ -71,10 +72,7 @@ def integrate_one(
 ) -> Segment:
     """Solve for one sample of tokens over the given save times."""
     clock = plan.clock
-    switching = plan.jumps.size > 0
-    context = Context(
-        model, measure, plan.reduction, clock, times[-1], plan.numerics.dt0, switching
-    )
+    context = Context(model, measure, plan.reduction, field_times(plan, times[-1]))
 
     def observe(u: Array, y: State, args: Context) -> dict[str, Array]:
         return look(plan, args.model, args.measure, clock.time(u), y)
@@ -85,6 +83,11 @@ def integrate_one(
     # A stop inside a step leaves an interpolated state, which is not quite on the space.
     points = measure.space.retract(segment.final.points)
     return eqx.tree_at(lambda found: found.final.points, segment, points)
+
+
+def field_times(plan: Any, end: Array) -> FieldTimes:
+    """The times a plan's model is asked for its field, in a solve until `end`."""
+    return FieldTimes(plan.clock, end, plan.numerics.dt0, plan.jumps.size > 0)
 
 
 def solve_segment(
@@ -102,7 +105,7 @@ def solve_segment(
     marks = clock.inverse(times)
     solution = diffrax.diffeqsolve(
         terms,
-        numerics.stepper,
+        _stepper(plan),
         t0=marks[0],
         t1=marks[-1],
         dt0=None if numerics.dt0 is None else _whole_steps(numerics.dt0, marks),
@@ -173,6 +176,12 @@ def _terms(plan: Plan, model: Dynamics, measure: Measure, key: Array) -> Any:
     return diffrax.MultiTerm(deterministic, NoiseTerm(path))
 
 
+def _stepper(plan: Any) -> diffrax.AbstractSolver:
+    fixed = plan.numerics.dt0 is not None
+    stepper = plan.numerics.stepper
+    return MeetingSwitches(stepper) if fixed and plan.jumps.size > 0 else stepper
+
+
 def _controller(plan: Any) -> diffrax.AbstractStepSizeController:
     if plan.jumps.size == 0 or not isinstance(plan.numerics.controller, diffrax.PIDController):
         return plan.numerics.controller
@@ -188,7 +197,7 @@ def _event(plan: Plan, times: Array) -> diffrax.Event | None:
 
     def value(t: Array, y: State, args: Context, **kwargs: Any) -> Array:
         here = args.measure.at(args.measure.space.retract(y.points), y.radii)
-        snapshot = Snapshot(args.clock.time(t), here, args.model, args.reduction)
+        snapshot = Snapshot(plan.clock.time(t), here, args.model, args.reduction)
         reached = rises_at_stop([jnp.asarray(stop(snapshot)) for stop in plan.stops])
         # diffrax looks for a change of sign: a condition met from the start must change it too.
         return jnp.where(t <= start, -1.0, reached)

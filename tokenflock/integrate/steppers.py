@@ -5,7 +5,6 @@ Also the cluster-reduced step, which merges tokens that have come within a radiu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import diffrax
@@ -20,7 +19,8 @@ from ..graph import component_labels
 from ..measure import Measure
 from ..reduce import Reduction
 from ..runtime import Scalar
-from .clocks import Clock
+from .switches import FieldTimes
+from .wrapping import Wrapping
 
 Carry = Any
 
@@ -31,38 +31,16 @@ class Context(eqx.Module):
     model: Dynamics
     measure: Measure
     reduction: Reduction
-    clock: Clock
-
-    # When this solve ends, its step if that is fixed, and whether the weights switch on the way.
-    end: Float[Array, ""]
-    step: Float[Array, ""] | None = None
-    switching: bool = eqx.field(static=True, default=False)
+    times: FieldTimes
 
     def time(self, u: Scalar) -> Array:
-        """t(u), kept on the right side of switches of the weights.
-
-        A step that ends at the end must not see weights that start there. In a fixed-step run
-        t = m * step exactly, not the rounded sum of m steps, which could lie before a switch.
-        """
-        t = self.clock.time(u)
-        if self.step is None:
-            return jnp.minimum(t, jnp.nextafter(self.end, -jnp.inf))
-        whole = jnp.round(t / self.step)
-        t = jnp.where(jnp.abs(t / self.step - whole) < 1e-6, whole * self.step, t)
-        # m * step and k * period may differ by a rounding where both mean the same moment.
-        return jnp.minimum(t, self.end * (1 - 4 * jnp.finfo(t.dtype).eps)) if self.switching else t
-
-    def until(self, u: Scalar) -> Context:
-        """For the stages of a fixed step that ends at u: the last of them must not see what starts there."""
-        if self.step is None or not self.switching:
-            return self
-        end = jnp.round(self.clock.time(u) / self.step) * self.step
-        return eqx.tree_at(lambda context: context.end, self, end)
+        """t(u) for the field; see `FieldTimes`."""
+        return self.times.time(u)
 
     def velocity(self, u: Scalar, state: State) -> State:
         """dy/du = t'(u) v(t(u), y)."""
         speed = self.model.velocity(self.time(u), state, self.measure, self.reduction)
-        return jax.tree.map(lambda leaf: self.clock.rate(u) * leaf, speed)
+        return jax.tree.map(lambda leaf: self.times.rate(u) * leaf, speed)
 
 
 def drift(u: Scalar, state: State, context: Context) -> State:
@@ -119,51 +97,14 @@ def _choose(condition: Array, yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-class Retracted(diffrax.AbstractWrappedSolver):
+class Retracted(Wrapping):
     """Any solver, then the nearest point of the space; then, if asked, a merge.
 
     The field is evaluated at retracted points, so f(y) = f(N(y)): first-same-as-last stages stay valid
     and the order of the solver is kept. After a merge the solver forgets its stored stage.
     """
 
-    solver: diffrax.AbstractSolver
     merge: Merge | None = None
-
-    @property
-    def term_structure(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As the wrapped solver's."""
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self) -> Callable[..., Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As the wrapped solver's; saved values are retracted by the caller."""
-        return self.solver.interpolation_cls
-
-    @property
-    def term_compatible_contr_kwargs(self) -> Any:
-        """As the wrapped solver's."""
-        return self.solver.term_compatible_contr_kwargs
-
-    @property
-    def root_finder(self) -> Any:
-        """As the wrapped solver's, if it is implicit."""
-        return self.solver.root_finder  # pyright: ignore[reportAttributeAccessIssue]
-
-    def order(self, terms: Any) -> int | None:
-        """As the wrapped solver's."""
-        return self.solver.order(terms)
-
-    def strong_order(self, terms: Any) -> Any:
-        """As the wrapped solver's."""
-        return self.solver.strong_order(terms)
-
-    def error_order(self, terms: Any) -> Any:
-        """As the wrapped solver's."""
-        return self.solver.error_order(terms)
-
-    def init(self, terms: Any, t0: Any, t1: Any, y0: State, args: Context) -> Carry:
-        """As the wrapped solver's."""
-        return self.solver.init(terms, t0, t1, y0, args)
 
     def step(
         self,
@@ -175,12 +116,9 @@ class Retracted(diffrax.AbstractWrappedSolver):
         solver_state: Carry,
         made_jump: Any,
     ) -> tuple[State, Any, Any, Carry, Any]:
-        """One step of the wrapped solver, retracted.
-
-        A first-same-as-last stage of weights that may have switched since is evaluated anew.
-        """
+        """One step of the wrapped solver, retracted."""
         y1, error, dense, carry, result = self.solver.step(
-            terms, t0, t1, y0, args.until(t1), solver_state, made_jump | args.switching
+            terms, t0, t1, y0, args, solver_state, made_jump
         )
         y1 = eqx.tree_at(lambda y: y.points, y1, args.measure.space.retract(y1.points))
         if self.merge is not None:
@@ -188,10 +126,6 @@ class Retracted(diffrax.AbstractWrappedSolver):
             fresh = self.solver.init(terms, t1, t1, y1, args)
             carry = _choose(changed, fresh, carry)
         return y1, error, dense, carry, result
-
-    def func(self, terms: Any, t0: Any, y0: State, args: Context) -> Any:
-        """As the wrapped solver's."""
-        return self.solver.func(terms, t0, y0, args)
 
 
 class LayerStepper(diffrax.AbstractItoSolver):

@@ -263,8 +263,8 @@ def is_no_step(horizon: float, t0: Scalar, t1: Scalar, y0: Any, y1: Any, args: A
     # Eigenvalues are looked at only where all is finite.
     safe = jnp.where(finite, covariance, jnp.eye(covariance.shape[0]))
     sound = jnp.linalg.eigvalsh(safe)[0] >= -UNSOUND * jnp.max(jnp.abs(safe))
-    before = strain(args.model, args.clock.time(t0), y0.state)
-    after = strain(args.model, args.clock.time(t1), y1.state)
+    before = strain(args.model, args.times.clock.time(t0), y0.state)
+    after = strain(args.model, args.times.clock.time(t1), y1.state)
     jumped = (after > horizon) & (after > STEEPEST * before)
     return ~finite | ~sound | jumped
 

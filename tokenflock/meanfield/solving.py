@@ -20,10 +20,11 @@ from jaxtyping import Array, Float
 from ..density import Density, Scheme
 from ..dynamics import Dynamics, beta_axes, has_beta_batch
 from ..integrate.clocks import Clock
-from ..integrate.core import Segment, StopSearch, solve_segment
+from ..integrate.core import Segment, StopSearch, field_times, solve_segment
 from ..integrate.methods import Numerics
 from ..integrate.outcome import OUTCOMES
 from ..integrate.stops import Stop, rises_at_stop
+from ..integrate.switches import FieldTimes
 from ..observables.base import Observable
 from .reading import DensitySnapshot, read, watched
 
@@ -55,12 +56,12 @@ class Context(eqx.Module):
 
     model: Dynamics
     scheme: Scheme
-    clock: Clock
+    times: FieldTimes
     damping: Array | None
 
     def transport(self, u: Any, y: Flowing) -> Flowing:
         """dy/du without the noise that is treated implicitly."""
-        t, rate = self.clock.time(u), self.clock.rate(u)
+        t, rate = self.times.time(u), self.times.rate(u)
         power = self.scheme.power(self.model, t, y.state)
         return Flowing(
             rate * self.scheme.transport(self.model, t, y.state),
@@ -71,7 +72,7 @@ class Context(eqx.Module):
     def diffuse(self, u: Any, y: Flowing) -> Flowing:
         """The implicit part: every number decays at its own rate."""
         assert self.damping is not None
-        return Flowing(-self.clock.rate(u) * self.damping * y.state, jnp.zeros_like(y.work))
+        return Flowing(-self.times.rate(u) * self.damping * y.state, jnp.zeros_like(y.work))
 
 
 @eqx.filter_jit
@@ -91,7 +92,7 @@ def integrate_density(plan: DensityPlan, start: Flowing, times: Array) -> Segmen
 def _integrate_one(plan: DensityPlan, model: Dynamics, start: Flowing, times: Array) -> Segment:
     clock = plan.clock
     scheme = plan.scheme.prepared(model)
-    context = Context(model, scheme, clock, scheme.damping(model))
+    context = Context(model, scheme, field_times(plan, times[-1]), scheme.damping(model))
 
     def look(u: Array, y: Flowing, args: Context) -> dict[str, Array]:
         return _look(plan, args, clock.time(u), y)
@@ -126,10 +127,10 @@ def _terms(context: Context) -> Any:
 def _event(plan: DensityPlan, start: Array) -> diffrax.Event:
     def value(t: Array, y: Flowing, args: Context, **kwargs: Any) -> Array:
         density = plan.blank.at(y.state)
-        snapshot = DensitySnapshot(args.clock.time(t), density, args.scheme, args.model)
+        snapshot = DensitySnapshot(args.times.clock.time(t), density, args.scheme, args.model)
         conditions = [read_stop(stop, snapshot) for stop in plan.stops]
         # A tail that is not finite must stop the run too.
-        strain = args.scheme.strain(args.model, args.clock.time(t), y.state)
+        strain = args.scheme.strain(args.model, args.times.clock.time(t), y.state)
         lost = ~(strain <= plan.blank.on.largest_tail)
         # diffrax looks for a change of sign: a condition met from the start must change it too.
         return jnp.where(t <= start, -1.0, rises_at_stop([*conditions, lost]))
