@@ -1,5 +1,7 @@
 """Orders of convergence: the retraction loses none, on the sphere and on R^d; strong and weak for noise."""
 
+from typing import ClassVar
+
 import diffrax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import tokenflock as flock
 from tokenflock import theory
+from tokenflock.noise import Noise
 
 TURN = np.array([[0.0, 1.0], [-1.0, -0.3]])
 SPHERE = (flock.SA(2.0), flock.uniform(flock.Sphere(3), 6, seed=1), 4.0)
@@ -207,3 +210,33 @@ def test_a_density_sees_the_weights_of_the_step():
         run = flock.solve(flock.SA(1.0, piece), state, t1=0.3, dt=0.1, method=diffrax.Tsit5())
         state = run.final
     np.testing.assert_allclose(whole.final.state, state.state, atol=1e-14)
+
+
+class EverySecondLayer(Noise):
+    """Noise that rests in the layers 0, 2, 4, ... of length 0.1."""
+
+    reading_free: ClassVar[bool] = True
+
+    def brownian_shape(self, mu):
+        return mu.points.shape[-2:]
+
+    def amplitude(self, t, x, mu, reduction):
+        layer = jnp.searchsorted(0.1 * jnp.arange(1, 12), t, side="right")
+        return jnp.where(layer % 2 == 0, 0.0, 0.3)
+
+    def apply(self, amplitude, increment):
+        return amplitude * increment
+
+
+@pytest.mark.parametrize(
+    "numerics", [{"dt": 0.1}, {"method": flock.Layers(0.1)}], ids=["dt", "layers"]
+)
+def test_noise_belongs_to_the_layer_of_its_step(numerics):
+    """0.1 + 0.1 + 0.1 lies above 0.3, and eight such sums below 0.8: noise must not ask at the sums."""
+    tokens = flock.uniform(flock.Sphere(3), 4, seed=1)
+    still = flock.Dynamics(None, flock.Drift(0.0), noise=EverySecondLayer())
+    save = flock.Save(states=True, every=0.1)
+    run = flock.solve(still, tokens, t1=1.0, seed=2, save=save, **numerics)
+    moved = np.abs(np.diff(run.states, axis=0)).max(axis=(1, 2))
+    assert np.all(moved[0::2] < 1e-12)
+    assert np.all(moved[1::2] > 1e-3)

@@ -61,6 +61,7 @@ class NoiseTerm(diffrax.AbstractTerm):
 
     def prod(self, vf: tuple[State, Context, Array], control: Array) -> State:
         state, context, t = vf
+        t = context.time(t)
         return context.model.displacement(t, state, context.measure, control, context.reduction)
 
 
@@ -162,7 +163,7 @@ class LayerStepper(diffrax.AbstractItoSolver):
         y1 = args.model.layer(t, y0, args.measure, self.step_size, args.reduction)
         if isinstance(terms, diffrax.MultiTerm):
             increment = terms.terms[1].contr(t0, t1)
-            kick = args.model.displacement(t0, y1, args.measure, increment, args.reduction)
+            kick = args.model.displacement(t, y1, args.measure, increment, args.reduction)
             points = args.measure.space.retract(y1.points + kick.points)
             y1 = eqx.tree_at(lambda y: y.points, y1, points)
         return y1, None, {"y0": y0, "y1": y1}, None, diffrax.RESULTS.successful
