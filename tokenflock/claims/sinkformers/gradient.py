@@ -13,8 +13,9 @@ from ..core import Case, Comparison, at_least, at_most, broken, equals
 from ..measure import field, flow
 from .paper import NUMBER, PAPER, attention, random_symmetric, random_tokens
 
-# Differences of fourth order with this step err by 1e-12 of a fifth derivative, rounding by 1e-12.
-STEP = 1e-3
+# Scores change by about this much per step of the differences: of fourth order, they err by 1e-12 of a fifth
+# derivative, rounding by 1e-12.
+CHANGE = 1e-3
 STENCIL = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
 TIMES = np.linspace(0.0, 1.0, 9)
 SYMMETRIC = {"W_V = -W_Q^T W_K": lambda c: c.turn == 0.0}
@@ -36,7 +37,9 @@ def _gradient(case: Case, kind: str, energy: Energy) -> list[Comparison]:
         return energy((scores + scores.T) / 2, masses)
 
     velocity = field(model, tokens)
-    rate = sum(c * value(points + k * STEP * velocity) for k, c in STENCIL.items()) / STEP
+    # Attention without a normalisation moves tokens as fast as e^{score}.
+    step = CHANGE / case.refine / max(1.0, 2 * np.max(np.abs(velocity @ B @ points.T)))
+    rate = sum(c * value(points + k * step * velocity) for k, c in STENCIL.items()) / step
     square = masses @ np.sum(velocity**2, axis=1)
     values = [value(x) for x in flow(case, model, tokens, TIMES)]
     return [
