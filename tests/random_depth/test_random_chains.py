@@ -48,6 +48,61 @@ def test_impossible_chains_are_refused():
         rd.random_chains(LAW, plane, 5, 0.1, chains=1)
 
 
+@pytest.mark.parametrize(
+    ("law", "options", "words"),
+    [
+        (rd.HeadLaw.gaussian(8, 1.0), {}, "scales of d=8"),
+        (rd.HeadLaw.deterministic(1.0, V=np.eye(3)), {}, "mean of V"),
+        (LAW, {"layers": 2.5}, "whole number"),
+        (LAW, {"step": np.inf}, "finite"),
+        (LAW, {"observe": "overlaps"}, "in a list"),
+        (LAW, {"layers": 10**8, "every": 1, "observe": [rd.overlaps]}, "GiB"),
+        (
+            rd.HeadLaw(
+                rd.Values(0.5, entries=rd.Normal(), common=False),
+                rd.ProductScores(0.5),
+                rd.AmongTokens(1.0),
+            ),
+            {"quenched": True},
+            "one V for all tokens",
+        ),
+    ],
+)
+def test_what_would_be_another_experiment_is_refused(law, options, words):
+    with pytest.raises(InputError, match=words):
+        rd.random_chains(
+            **{"law": law, "x0": TOKENS, "layers": 4, "step": 0.1, "chains": 20} | options
+        )
+
+
+def test_depth_to_collapse_is_the_median_of_the_chains_within_the_longest_time():
+    """Against the same chains looked at one by one, whatever the step has of layers to `longest`."""
+    table = rd.depth_to_collapse(
+        [4], [2], [1.0], step=(0.5, 0.3), chains=33, longest=6.0, level=0.8
+    )
+    x0 = flock.equiangular(flock.Sphere(4), 2, 0.0)
+    for step, every in ((0.5, 1), (0.3, 1)):
+        layers = int(6.0 / step**2 + 1e-9)
+        run = rd.random_chains(LAW, x0, layers, step, chains=33, every=every)
+        met = run.mean_overlap.values >= 0.8
+        first = np.where(met.any(axis=1), met.argmax(axis=1), np.inf)
+        cell = table.sel(d=4, n=2, beta=1.0, heads=1, step=step)
+        assert float(cell.arrived) == pytest.approx(np.isfinite(first).mean())
+        assert float(cell.layers) == np.median(first)
+        assert float(cell.tau) == pytest.approx(np.median(first) * step**2)
+    with pytest.raises(InputError, match="steps eta"):
+        rd.depth_to_collapse([4], [2], [1.0], step=[0.0])
+
+
+def test_slow_paths_are_known_at_any_time():
+    """k = 2: z is a Brownian motion of variance 2t, also between steps and before the first."""
+    times = np.array([0.01, 0.25, 0.5, 0.75, 1.0])
+    z = rd.slow_paths(times, 2.0, 0.0, paths=20_000, dt=0.5)
+    np.testing.assert_allclose(z.var(axis=0) / (2 * times), 1.0, atol=0.04)
+    with pytest.raises(InputError, match="raise dt"):
+        rd.slow_paths([np.inf], 2.0)
+
+
 @pytest.mark.slow
 def test_chains_have_the_law_of_the_engines_random_weights():
     """The engine draws V and B = A^T themselves, at O(d^3) a layer; KS over 600 runs each, p > 0.01."""

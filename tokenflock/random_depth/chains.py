@@ -7,8 +7,9 @@ chains, which keeps observables at the saved layers and no states.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from jaxtyping import Array, Float
 
 from ..dynamics import Dynamics
 from ..errors import require
+from ..integrate.progress import RichProgressMeter
 from ..measure import Measure
 from ..memory import require_bytes
 from ..observables.base import Observable, Snapshot
@@ -88,28 +90,11 @@ class Chain(eqx.Module):
         push = mu.space.project(x, push) if self.projected else push
         return mu.at(mu.space.retract(x + self.step * push))
 
-    def run(
-        self, key: Array, mu: Measure, looks: int, every: Array, observe: tuple[Observable, ...]
-    ) -> tuple[Measure, dict[str, Array]]:
-        """The tokens after looks * every layers, and the observables at layers 0, every, 2 every, ...
-
-        `every` is a number, not a constant of the program: deeper chains compile nothing.
-        """
-
-        def look(mu: Measure, index: Array) -> dict[str, Array]:
-            model = Dynamics(None, Drift(0.0), label="random depth")
-            snapshot = Snapshot(self.step * index, mu, model, Dense())
-            return {thing.name: thing(snapshot) for thing in observe}
-
-        def block(mu: Measure, first: Array) -> tuple[Measure, dict[str, Array]]:
-            def layer(index: Array, mu: Measure) -> Measure:
-                return self.layer(jr.fold_in(key, index), mu)
-
-            return jax.lax.fori_loop(first, first + every, layer, mu), look(mu, first)
-
-        end, seen = jax.lax.scan(block, mu, every * jnp.arange(looks))
-        last = look(end, looks * every)
-        return end, jax.tree.map(lambda all_, one: jnp.concatenate([all_, one[None]]), seen, last)
+    def look(self, index: Array, mu: Measure, observe: Sequence[Observable]) -> dict[str, Array]:
+        """The observables after so many layers."""
+        model = Dynamics(None, Drift(0.0), label="random depth")
+        snapshot = Snapshot(self.step * index, mu, model, Dense())
+        return {thing.name: thing(snapshot) for thing in observe}
 
 
 @eqx.filter_jit
@@ -120,14 +105,32 @@ def _run_all(
     looks: int,
     every: Array,
     observe: tuple[Observable, ...],
+    meter: diffrax.AbstractProgressMeter,
 ) -> tuple[Array, dict[str, Array]]:
-    """The whole experiment: chains on the leading axis."""
+    """The whole experiment: tokens after looks * every layers, observables at layers 0, every, 2 every, ...
 
-    def one(key: Array, points: Array) -> tuple[Array, dict[str, Array]]:
-        end, seen = chain.run(key, x0.at(points), looks, every, observe)
-        return end.points, seen
+    Chains are on the leading axis. `every` is a number, not a constant of the program: deeper chains
+    compile nothing.
+    """
+    layers = looks * every
+    Moving = tuple[Array, Any]
 
-    return jax.vmap(one)(keys, x0.points)
+    def layer(index: Array, moving: Moving) -> Moving:
+        points, told = moving
+        move = jax.vmap(lambda key, x: chain.layer(jr.fold_in(key, index), x0.at(x)).points)
+        return move(keys, points), meter.step(told, index / layers)
+
+    def look(points: Array, index: Array) -> dict[str, Array]:
+        return jax.vmap(lambda x: chain.look(index, x0.at(x), observe))(points)
+
+    def block(moving: Moving, first: Array) -> tuple[Moving, dict[str, Array]]:
+        return jax.lax.fori_loop(first, first + every, layer, moving), look(moving[0], first)
+
+    (points, told), seen = jax.lax.scan(block, (x0.points, meter.init()), every * jnp.arange(looks))
+    meter.close(told)
+    last = look(points, layers)
+    seen = jax.tree.map(lambda all_, one: jnp.concatenate([all_, one[None]]), seen, last)
+    return points, jax.tree.map(lambda values: jnp.moveaxis(values, 0, 1), seen)
 
 
 def random_chains(
@@ -144,6 +147,7 @@ def random_chains(
     states: bool = False,
     projected: bool = False,
     quenched: bool = False,
+    progress: bool = False,
 ) -> xr.Dataset:
     """Random-depth chains of 2604.01978 from the tokens x0, all in one compiled call.
 
@@ -151,19 +155,23 @@ def random_chains(
     kept every `every` layers (default: at the end only), with the coordinates `layer`, the paper's time
     `t` = eta layer, and the diffusive time `tau` = (eta^2/H) layer. `states=True` keeps the last tokens.
     The weights of chain c at layer l depend on (seed, c, l) only; with `quenched` on (seed, l).
+    `progress=True` shows a bar on stderr.
     """
     x0 = _batch(x0, chains)
     count = x0.points.shape[0]
     every = layers if every is None else every
-    _check(x0, layers, step, heads, every)
+    _check(x0, layers, step, heads, every, observe)
+    law.check(x0.d)
     looks = layers // every
-    size = 8.0 * count * (x0.n**2 * (heads + 2) + 8 * x0.n * x0.d * heads + looks * len(observe))
+    chain = Chain(law, jnp.asarray(step, dtype=float), heads, projected, quenched)
+    kept = (looks + 1) * _numbers(chain, x0, observe)
+    size = 8.0 * count * (x0.n**2 * (heads + 2) + 8 * x0.n * x0.d * heads + 2 * kept)
     require_bytes(size, f"{count} chains of n={x0.n} tokens", "use fewer chains or look less often")
     key = jr.key(seed)
     labels = jnp.zeros(count, int) if quenched else jnp.arange(count)
     keys = jax.vmap(lambda label: jr.fold_in(key, label))(labels)
-    chain = Chain(law, jnp.asarray(step, dtype=float), heads, projected, quenched)
-    end, seen = _run_all(chain, keys, x0, looks, jnp.asarray(every), tuple(observe))
+    meter = RichProgressMeter() if progress else diffrax.NoProgressMeter()
+    end, seen = _run_all(chain, keys, x0, looks, jnp.asarray(every), tuple(observe), meter)
     facts = {"step": step, "heads": heads, "seed": seed, "n": x0.n, "d": x0.d, **provenance()}
     return _dataset(end if states else None, seen, observe, every * np.arange(looks + 1), facts)
 
@@ -181,14 +189,24 @@ def _batch(x0: Measure, chains: int | None) -> Measure:
     return x0.at(jnp.broadcast_to(x0.points, (chains, *x0.points.shape)))
 
 
-def _check(x0: Measure, layers: int, step: float, heads: int, every: int) -> None:
+def _check(
+    x0: Measure, layers: int, step: float, heads: int, every: int, observe: Sequence[Observable]
+) -> None:
     require(isinstance(x0.space, Sphere), f"random layers normalise: need a sphere, got {x0.space}")
-    require(step > 0, f"the step eta must be positive, got {step}")
-    require(heads >= 1, f"heads must be at least 1, got {heads}")
-    require(
-        layers >= 1 and every >= 1 and layers % every == 0,
-        f"layers must be a positive multiple of every, got layers={layers}, every={every}",
-    )
+    require(0 < step < np.inf, f"the step eta must be positive and finite, got {step}")
+    for name, count in (("heads", heads), ("layers", layers), ("every", every)):
+        whole = isinstance(count, (int, np.integer)) and count >= 1
+        require(whole, f"{name} must be a positive whole number, got {count!r}")
+    require(layers % every == 0, f"layers={layers} must be a multiple of every={every}")
+    for thing in observe:
+        says = "observe takes observables such as random_depth.overlaps, in a list"
+        require(isinstance(thing, Observable), f"{says}; got {thing!r}")
+
+
+def _numbers(chain: Chain, x0: Measure, observe: Sequence[Observable]) -> int:
+    """How many numbers one look at one chain keeps."""
+    one = jax.eval_shape(lambda x: chain.look(jnp.zeros(()), x0.at(x), observe), x0.points[0])
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(one))
 
 
 def _dataset(

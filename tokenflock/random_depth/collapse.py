@@ -36,13 +36,15 @@ def depth_to_collapse(
     """Median depth at which the mean overlap |mean|^2 reaches `level`, for all combinations.
 
     Gaussian heads with sigma_V^2 = sigma_A^2 = 1/d, tokens orthogonal (or uniform where n > d), depth up to
-    `longest` H/eta^2 layers seen at 200 looks. `layers` and `tau` = (eta^2/H) layers with the half-width of
-    a 95 % interval of the median (`tau_error`, from order statistics); NaN where half the chains or more
-    have not arrived, and `arrived` is the share that has.
+    `longest` H/eta^2 layers seen at up to 200 looks. `layers` and `tau` = (eta^2/H) layers with the
+    half-width of a 95 % interval of the median (`tau_error`, from order statistics; inf where its upper end
+    has not arrived); NaN where half the chains or more have not arrived, and `arrived` is the share that has.
     """
     import xarray as xr
 
     require(0 < level < 1, f"the level must lie in (0, 1), got {level}")
+    require(0 < longest < np.inf, f"the longest time tau must be positive, got {longest}")
+    require(all(one > 0 for one in step), f"the steps eta must be positive, got {list(step)}")
     require(chains >= 8, f"a median with an interval needs at least 8 chains, got {chains}")
     axes = {
         "d": list(d),
@@ -55,11 +57,12 @@ def depth_to_collapse(
     found = np.full((len(cells), 4), np.nan)
     for index, (d_, n_, beta_, heads_, step_) in enumerate(cells):
         law, x0 = _gaussian_heads(d_, beta_), _start(n_, d_, seed)
-        every = max(1, round(longest * heads_ / step_**2 / LOOKS))
+        # Always as many looks, which compile once; those beyond the longest time are not counted.
+        every = int(np.ceil(longest * heads_ / step_**2 / LOOKS))
         run = random_chains(
             law, x0, LOOKS * every, step_, heads=heads_, chains=chains, seed=seed, every=every
         )
-        found[index] = _arrival(run, level)
+        found[index] = _arrival(run.sel(layer=run.tau <= longest * (1 + 1e-9)), level)
         report((index + 1) / len(cells))
     shape = [len(values) for values in axes.values()]
     names = ("layers", "tau", "tau_error", "arrived")
@@ -90,7 +93,7 @@ def _arrival(run: xr.Dataset, level: float) -> tuple[float, float, float, float]
     if not np.isfinite(middle):
         return np.nan, np.nan, np.nan, float(arrived.mean())
     look = float(run.tau[1])
-    layers = middle / look * float(run.layer[1])
+    layers = round(middle / look) * int(run.layer[1])
     return float(layers), float(middle), float(max(high - low, look) / 2), float(arrived.mean())
 
 

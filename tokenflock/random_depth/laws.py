@@ -74,6 +74,13 @@ class Flat(Entries):
         return jr.uniform(key, shape, dtype=jnp.float64, minval=-(3**0.5), maxval=3**0.5)
 
 
+def _check_mean(name: str, mean: Array | None, d: int) -> None:
+    """A mean that is a matrix must be one of R^d."""
+    fits = mean is None or mean.ndim == 0 or mean.shape == (d, d)
+    shape = None if mean is None else mean.shape
+    require(fits, f"the mean of {name} is a matrix of shape {shape}, the tokens have d={d}")
+
+
 def matrix_of(mean: Array | None, d: int) -> Float[Array, "d d"]:
     """A given mean as a matrix: None is zero, a number that multiple of the identity."""
     if mean is None:
@@ -299,6 +306,18 @@ class HeadLaw(eqx.Module):
     scores: Scores
     attending: Attending
 
+    # The dimension that the scales were chosen for, where they were.
+    d: int | None = eqx.field(static=True, default=None)
+
+    def check(self, d: int) -> None:
+        """Whether the law is one of heads in R^d."""
+        require(
+            self.d in (None, d),
+            f"the law has the scales of d={self.d}, the tokens have d={d}; make it for d={d}",
+        )
+        _check_mean("V", self.values.mean, d)
+        _check_mean("A", getattr(self.scores, "mean", None), d)
+
     @staticmethod
     def gaussian(
         d: int, beta: ArrayLike, sigma_V: float | None = None, sigma_A: float | None = None
@@ -307,11 +326,13 @@ class HeadLaw(eqx.Module):
 
         At beta = 0 (a number) no score is drawn at all.
         """
+        _check_dimension(d)
         flat = not is_traced(beta) and bool(jnp.all(jnp.asarray(beta) == 0))
         return HeadLaw(
             Values(d**-0.5 if sigma_V is None else sigma_V, entries=Normal()),
             FixedScores() if flat else ProductScores(d**-0.5 if sigma_A is None else sigma_A),
             AmongTokens(beta),
+            d,
         )
 
     @staticmethod
@@ -323,8 +344,9 @@ class HeadLaw(eqx.Module):
     def zero_temperature(d: int, factors: int = 2) -> HeadLaw:
         """beta = infinity in a crowd, A = W W'^T (two factors) or one Gaussian matrix."""
         require(factors in (1, 2), f"A has one or two Gaussian factors, got factors={factors}")
+        _check_dimension(d)
         scores = ProductScores(1.0) if factors == 2 else MatrixScores(1.0)
-        return HeadLaw(Values(d**-0.5, entries=Normal()), scores, FullSupport())
+        return HeadLaw(Values(d**-0.5, entries=Normal()), scores, FullSupport(), d)
 
     def displacement(
         self, key: Array, x: Float[Array, "n d"], log_weights: Float[Array, " n"], heads: int
@@ -336,9 +358,18 @@ class HeadLaw(eqx.Module):
 
     def draw(self, key: Array, d: int, heads: int) -> DrawnHeads:
         """The matrices of one layer."""
+        self.check_common("matrices for all tokens of a layer")
         scoring, valuing = (jr.split(part, heads) for part in jr.split(key))
         A = jax.vmap(lambda k: self.scores.sample(k, d))(scoring)
         return DrawnHeads(jax.vmap(lambda k: self.values.sample(k, d))(valuing), A)
+
+    def check_common(self, what: str) -> None:
+        """V must be one for all tokens."""
+        require(
+            self.values.common,
+            f"{what} need one V for all tokens, and Values(common=False) draws one for each; run "
+            "random_chains without quenched, or leave out common=False",
+        )
 
     def moved_by(
         self, drawn: DrawnHeads, x: Float[Array, "n d"], log_weights: Float[Array, " n"]
@@ -346,3 +377,7 @@ class HeadLaw(eqx.Module):
         """(1/H) sum_h V_h m_{A_h}(x_i) with given matrices."""
         m = jax.vmap(lambda A: self.attending.given(A, x, x, log_weights))(drawn.A)
         return jnp.einsum("hnd,hed->ne", m, drawn.V) / drawn.V.shape[0]
+
+
+def _check_dimension(d: int) -> None:
+    require(d >= 2, f"the sphere S^(d-1) needs d >= 2, got d={d}")

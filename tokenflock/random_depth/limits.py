@@ -66,6 +66,8 @@ class Panel(eqx.Module):
 
 def panel_of(law: HeadLaw, d: int, draws: int = 256, seed: int = 0) -> Panel:
     """A panel of `draws` matrices A in R^d (one, where A is fixed)."""
+    law.check(d)
+    law.check_common("the limits")
     require(draws >= 2, f"a panel needs at least 2 draws of A, got {draws}")
     count = 1 if isinstance(law.scores, FixedScores) else draws
     keys = jr.split(jr.key(seed), count)

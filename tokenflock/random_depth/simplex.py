@@ -17,6 +17,9 @@ from ..measure import equiangular
 from ..space import Sphere
 from .laws import ProductScores
 
+# A solver's trial stages may step over the end of a grid that its solution stays within.
+BEYOND = 1e-3
+
 
 class Moments(NamedTuple):
     """f and g over a grid of overlaps, with their standard errors."""
@@ -28,9 +31,22 @@ class Moments(NamedTuple):
     g_error: np.ndarray
 
     def at(self) -> Callable[[float], tuple[float, float]]:
-        """gamma -> (f, g) by cubic splines; at gamma = 1 all scores tie and f = g = 1/n."""
+        """gamma -> (f, g) by cubic splines; at gamma = 1 all scores tie and f = g = 1/n.
+
+        Overlaps outside the grid are refused, apart from the rounding of a solver's stages.
+        """
         f, g = (CubicSpline(self.gamma, values) for values in (self.f, self.g))
-        return lambda gamma: (float(f(gamma)), float(g(gamma)))
+        low, high = self.gamma[0], self.gamma[-1]
+
+        def moments(gamma: float) -> tuple[float, float]:
+            require(
+                low - BEYOND <= gamma <= high + BEYOND,
+                f"f and g are known for overlaps from {low:g} to {high:g}, asked for at {gamma:g}; "
+                "give simplex_moments a wider grid",
+            )
+            return float(f(gamma)), float(g(gamma))
+
+        return moments
 
 
 def simplex_moments(

@@ -8,6 +8,7 @@ k = 2 for A = W W'^T and 3/2 for one Gaussian matrix (`theory.slow_coefficient`)
 from __future__ import annotations
 
 import functools
+from itertools import pairwise
 from typing import NamedTuple
 
 import diffrax
@@ -20,6 +21,8 @@ from jaxtyping import Array, Float
 
 from ..errors import require
 from ..runtime import ArrayLike
+
+MOST_STEPS = 10_000_000
 
 
 class Estimate(NamedTuple):
@@ -100,7 +103,8 @@ def slow_paths(
 ) -> np.ndarray:
     """z = artanh u of the slow limit at increasing times, (path, time): dz = (2-k) tanh z dt + sqrt2 dB.
 
-    In z the noise is additive and u = tanh z cannot leave (-1, 1). Heun's method, weak order 2 in dt.
+    In z the noise is additive and u = tanh z cannot leave (-1, 1). Heun's method, weak order 2 in dt; every
+    time is reached by equal steps of at most dt from the one before.
     """
     moments = np.asarray(times, dtype=float)
     require(-1 < start < 1, f"the slow limit starts inside (-1, 1), got {start}")
@@ -109,14 +113,28 @@ def slow_paths(
         moments.ndim == 1 and moments.size > 0 and bool(np.all(np.diff(moments, prepend=0) > 0)),
         f"times must be positive and increasing, got {times}",
     )
+    steps = moments[-1] / dt
+    require(
+        steps <= MOST_STEPS, f"{steps:.3g} steps per path; {MOST_STEPS:.0g} are the most: raise dt"
+    )
     keys = jr.split(jr.key(seed), paths)
-    z0, end = jnp.asarray(np.arctanh(start)), jnp.asarray(moments)
-    return np.asarray(_slow(keys, z0, end, jnp.asarray(float(k)), jnp.asarray(dt)))
+    z0, grid = jnp.asarray(np.arctanh(start)), jnp.asarray(_grid(moments, dt))
+    return np.asarray(_slow(keys, z0, jnp.asarray(moments), grid, jnp.asarray(float(k))))
+
+
+def _grid(times: np.ndarray, dt: float) -> np.ndarray:
+    """0 and all times, with equal steps of at most dt between them: a path between steps is unknown."""
+    pieces = [np.zeros(1)]
+    for first, last in pairwise([0.0, *times]):
+        count = max(1, int(np.ceil((last - first) / dt * (1 - 1e-9))))
+        inner = first + (last - first) / count * np.arange(1, count)
+        pieces += [inner, np.array([last])]
+    return np.concatenate(pieces)
 
 
 @eqx.filter_jit
 @functools.partial(jax.vmap, in_axes=(0, None, None, None, None))
-def _slow(key: Array, z0: Array, times: Array, k: Array, dt: Array) -> Float[Array, " time"]:
+def _slow(key: Array, z0: Array, times: Array, grid: Array, k: Array) -> Float[Array, " time"]:
     """One path; the batch of them is one program."""
     drift = diffrax.ODETerm(lambda t, z, args: (2 - k) * jnp.tanh(z))
     path = diffrax.UnsafeBrownianPath((), key)
@@ -124,12 +142,12 @@ def _slow(key: Array, z0: Array, times: Array, k: Array, dt: Array) -> Float[Arr
     found = diffrax.diffeqsolve(
         diffrax.MultiTerm(drift, noise),
         diffrax.Heun(),
-        0.0,
-        times[-1],
-        dt,
+        grid[0],
+        grid[-1],
+        None,
         z0,
         saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ConstantStepSize(),
+        stepsize_controller=diffrax.StepTo(ts=grid),
         max_steps=None,
         adjoint=diffrax.ForwardMode(),
     )
