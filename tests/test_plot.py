@@ -90,6 +90,21 @@ def test_runs_without_states_show_their_ends(sphere):
         light.animate("nowhere.gif")
 
 
+def test_of_many_tokens_some_are_shown():
+    """All pairs of a hundred thousand tokens would be 80 GB."""
+    start = flock.uniform(flock.Sphere(2), 100_000, seed=0)
+    run = flock.solve(
+        flock.Kinetic(1.0, 1.0),
+        start,
+        0.1,
+        method=flock.Layers(0.1),
+        reduction=flock.Spectral(1e-6),
+        save=flock.Save(observe=[flock.order_parameter]),
+    )
+    figure = run.plot()
+    assert "(2000 shown)" in figure.get_suptitle()
+
+
 def test_wrong_requests_get_a_sentence(sphere, tmp_path):
     with pytest.raises(flock.InputError, match="kind must be one of"):
         sphere.plot("pie")

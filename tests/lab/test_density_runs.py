@@ -129,6 +129,7 @@ def test_sweeps_and_pages_say_that_they_move_tokens():
     "table",
     [
         "{on='quantiles', n=40, law={name='cosine', amplitude=0.5}}",
+        "{on='layered', positions=6, modes=8, law={name='cosine', amplitude=0.5}}",
         "{on='zonal', d=8, degree=20, law={name='zonal_mode', amplitude=0.1, degree=2}}",
         "{on='harmonics', degree=8, law={name='von_mises', concentration=1.0, direction=[0.0, 1.0, 1.0]}}",
     ],

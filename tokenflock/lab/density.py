@@ -16,6 +16,7 @@ from ..dynamics import has_beta_batch
 from ..integrate import LogTime, Stiff
 from ..integrate.assemble import join_stored
 from ..integrate.core import Segment
+from ..kinetic.layered import MOST_POSITIONS, Layered
 from ..meanfield import laws
 from ..meanfield.api import density_plan
 from ..meanfield.assemble import density_attributes, from_density_segment
@@ -34,6 +35,7 @@ from .spec import ModelSpec, SaveSpec, StopSpec, build_model
 # How numbers of discretisations are bounded in a file.
 SIZES: dict[str, Any] = {
     "modes": Annotated[int, Field(ge=1, le=1 << 20)],
+    "positions": Annotated[int, Field(ge=1, le=MOST_POSITIONS)],
     "n": Annotated[int, Field(ge=2, le=1_000_000)],
     "d": Annotated[int, Field(ge=2, le=16_384)],
     "degree": Annotated[int, Field(ge=1, le=4096)],
@@ -43,6 +45,7 @@ SPECTRAL: dict[str, type[Discretisation]] = {
     "quantiles": Quantiles,
     "zonal": Zonal,
     "harmonics": Harmonics,
+    "layered": Layered,
 }
 
 
@@ -179,6 +182,9 @@ def _sizes(spec: Any) -> tuple[float, float]:
         return spec.degree**2, 3.0 * spec.degree**3
     if spec.on == "zonal":
         return spec.degree, 6.0 * spec.degree**2
+    if spec.on == "layered":
+        size = 2.0 * spec.modes * (spec.positions + 1)
+        return size, 20.0 * size + spec.positions**2
     size = 2.0 * spec.modes if spec.on == "fourier" else spec.n
     return size, 20.0 * size
 

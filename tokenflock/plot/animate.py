@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError, StoreError
 from ..trajectory import Trajectory
-from .draw import token_colours
+from .draw import shown_tokens, token_colours
 from .series import scalar_names
 from .style import PALETTE, styled
 from .views import one_sample, saved_states, view_of
@@ -71,6 +71,7 @@ def write_film(
 
 def _scene(plt: Any, run: Trajectory, sample: Any, frames: int) -> tuple[Any, Any, int]:
     times, states = saved_states(run, sample)
+    states = states[:, shown_tokens(run)]
     rows = np.unique(np.linspace(0, len(times) - 1, min(frames, len(times))).astype(int))
     names = scalar_names(run)
     series = "clusters" if "clusters" in names else (names[0] if names else None)

@@ -15,6 +15,7 @@ from .views import cluster_colours, one_sample, rows_at, saved_states, view_of
 KINDS = ("overview", "tokens", "series", "gram", "attention")
 # Linking angle of the clusters that colour the tokens, written on the figure.
 COLOUR_ANGLE = 0.1
+MOST_SHOWN = 2000
 # Clusters form early and plateaus last: the picture between the ends is at a tenth of the way.
 SHOWN_EARLY = 0.1
 
@@ -40,15 +41,21 @@ def draw(
 
 
 def token_colours(run: Trajectory, sample: tuple[int, ...] | None) -> np.ndarray:
-    """Colours by cluster at the end."""
+    """Colours of the shown tokens by their clusters at the end."""
     import jax.numpy as jnp
 
     from ..graph import component_labels
 
-    points = jnp.asarray(one_sample(run, "final_points", sample))
+    points = jnp.asarray(one_sample(run, "final_points", sample)[shown_tokens(run)])
     space = run.blank_measure.space
     near = space.distance(points[:, None], points[None]) <= COLOUR_ANGLE
     return cluster_colours(np.asarray(component_labels(near)))
+
+
+def shown_tokens(run: Trajectory) -> np.ndarray:
+    """Which tokens a picture shows: of many, some evenly chosen (clusters need all pairs of them)."""
+    n = run.blank_measure.n
+    return np.linspace(0, n - 1, min(n, MOST_SHOWN)).round().astype(int)
 
 
 def _tokens(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
@@ -68,7 +75,7 @@ def _fill_tokens(
     states: np.ndarray,
     rows: list[int],
 ) -> None:
-    colours = token_colours(run, sample)
+    colours, states = token_colours(run, sample), states[:, shown_tokens(run)]
     for axes, row in zip(panels, rows, strict=False):
         view_of(run, axes, states, colours).show(states[row])
         axes.set_title(f"t = {times[row]:.4g}")
@@ -156,9 +163,10 @@ def _caption(run: Trajectory, sample: Any) -> str:
         if betas
         else ""
     )
+    few = f" ({MOST_SHOWN} shown)" if measure.n > MOST_SHOWN else ""
     clock = ", discrete layers (not the flow's clock)" if is_layers(run) else ""
     return (
-        f"{run.attributes['label']}, n = {measure.n}, d = {measure.d}{beta}{clock}; "
+        f"{run.attributes['label']}, n = {measure.n}{few}, d = {measure.d}{beta}{clock}; "
         f"colours: clusters at the end, linking angle {COLOUR_ANGLE:g}"
     )
 
