@@ -9,6 +9,7 @@ import functools
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
@@ -17,11 +18,12 @@ from tokenflock.integrate import Layers, Save, solve
 from tokenflock.measure import from_array
 from tokenflock.models import HardmaxFlow
 from tokenflock.space import Euclidean
-from tokenflock.training.classifier import hard, layer, soft
+from tokenflock.training.classifier import Classifier, hard, layer, soft
+from tokenflock.training.leaders import follow
 from tokenflock.weights import Weights
 
 ALPHA = 0.5
-RUNS, TOKENS, DEPTH = 300, 16, 300
+RUNS, TOKENS, DEPTH = 400, 16, 400
 TIE, PLACE = 1e-12, 1e-6
 
 
@@ -41,7 +43,7 @@ def layers(tokens, count, alpha=ALPHA, matrix=None):
 
 @functools.cache
 def gaussian_runs():
-    """300 runs of 16 Gaussian tokens in the plane through 300 layers."""
+    """400 runs of 16 Gaussian tokens in the plane through 400 layers."""
     return layers(np.random.default_rng(0).normal(size=(RUNS, TOKENS, 2)), DEPTH)
 
 
@@ -83,9 +85,9 @@ def test_H2_norms_grow_by_the_squared_step():
 
 
 def test_H2_hulls_are_nested():
-    """By the inequalities of Qhull's hull of the layer before."""
-    for run in gaussian_runs()[:40]:
-        for before, after in itertools.pairwise(run[:7]):
+    """By the inequalities of Qhull's hull of the layer before; later hulls are those of the leaders."""
+    for run in gaussian_runs():
+        for before, after in itertools.pairwise(run[:11]):
             equations = ConvexHull(before).equations
             assert np.max(after @ equations[:, :2].T + equations[:, 2]) < 1e-12
 
@@ -123,6 +125,24 @@ def test_H3_how_many_lead_at_first():
         leads(rng.normal(size=(rng.integers(5, 30), rng.integers(2, 4)))).sum() for _ in range(4000)
     ]
     assert abs(np.mean(counts) - 5.5) < 4 * np.std(counts) / np.sqrt(len(counts)) + 0.05
+
+
+@pytest.mark.slow
+def test_H3_how_often_a_leader_emerges():
+    """In 0.7 % of runs, n = 5..29, d = 2, 3, to 4 standard errors and the last digit; at any layer."""
+    rng, runs, longest = np.random.default_rng(2), 12_000, 29
+    emerged = []
+    for d in (2, 3):
+        # Every token of every run is a word of its own; a run is a review.
+        places = np.concatenate([np.zeros((1, d)), rng.normal(size=(runs * longest, d))])
+        words = 1 + np.arange(runs * longest).reshape(runs, longest)
+        there = np.arange(longest) < rng.integers(5, 30, size=(runs, 1))
+        parts = (places, np.log(np.expm1(ALPHA)), np.ones(d), 0.0)
+        classifier = Classifier(*(jnp.asarray(part, float) for part in parts))
+        found = follow(classifier, np.where(there, words, 0).astype(np.int32), 6)
+        emerged.append(np.any(found.leader & (found.born > 0), axis=1))
+    share = np.mean(emerged)
+    assert abs(share - 0.007) < 4 * np.sqrt(0.007 / np.size(emerged)) + 0.0005
 
 
 EMERGING = np.array(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from tokenflock.cli import app
 from tokenflock.training import sentiment as training
-from tokenflock.training.folder import CHECKPOINT, REPORT
+from tokenflock.training.folder import CHECKPOINT, REPORT, TRAINING
 from tokenflock.training.synthetic import synthetic_pairs
 
 COMMAND = str(Path(sys.executable).with_name("tokenflock"))
@@ -76,6 +77,29 @@ def test_json_of_a_finished_training_is_its_report(finished):
     assert "is finished" in answer.stderr
 
 
+def test_a_finished_training_is_reported_for_its_own_reviews_only(data, finished, tmp_path):
+    out, _ = finished
+    again = tokenflock("sentiment", data, "--resume", "--out", out, "--json")
+    assert json.loads(again.stdout) == json.loads((out / REPORT).read_text())
+    assert "is finished" in again.stderr
+    other = written(tmp_path / "other.csv", synthetic_pairs(400, seed=9))
+    assert "other reviews" in fails("sentiment", other, "--resume", "--out", out, "--json")
+    resumed = ["--resume", "--out", out]
+    assert "COLUMN=VALUE" in fails("sentiment", "--only", "source=imdb", *resumed)
+
+
+def test_damaged_files_are_named(finished, tmp_path):
+    out, _ = finished
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    (copy / REPORT).write_text("{}")
+    said = fails("sentiment", "--resume", "--out", copy)
+    assert "report.json cannot be read" in said
+    assert "start the training again" in said
+    (copy / TRAINING).write_text('{"format": "tokenflock-sentiment-1"}')
+    assert "training.json cannot be read" in fails("explain", copy, "wonderful")
+
+
 def test_explain_names_leaders_and_their_vote(finished):
     out, _ = finished
     words = [out, "a wonderful, superb and awful film"]
@@ -125,6 +149,8 @@ def test_every_bad_request_is_a_sentence_and_writes_nothing(data, finished, tmp_
     assert "no training" in fails("sentiment", "--resume", *out)
     assert "exists" in fails("sentiment", *good, "--out", finished[0])
     assert "at least 1" in fails("sentiment", *good, *out, "--d", 0)
+    assert "lower --d" in fails("sentiment", *good, *out, "--d", 10**9)
+    assert "at most 100,000" in fails("sentiment", *good, *out, "--epochs", 10**12)
     assert "COLUMN=VALUE" in fails("sentiment", *good, *out, "--only", "source=imdb")
     other = written(tmp_path / "a.csv", [("a film", "1")], ("review", "label"))
     assert "no column text" in fails("sentiment", other, *out)

@@ -108,6 +108,39 @@ def test_the_size_of_the_data_does_not_matter(size):
     assert made.conditioning.amplification == plain.conditioning.amplification
 
 
+AWAY = np.array([1.0, -0.5, 0.3])
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
+def test_where_the_tokens_lie_does_not_matter(offset):
+    """The first neuron brings them to the origin: what comes of rounding is as if they had been there."""
+    sequences, targets = random_sequences(5, 3, 0)
+    moved = [tokens + offset * AWAY for tokens in sequences]
+    plain, made = (flock.interpolate_sequences(given, targets) for given in (sequences, moved))
+    assert made.error(moved, targets) < 1e-13
+    assert made.conditioning.amplification == pytest.approx(
+        plain.conditioning.amplification, rel=1e-15 * offset + 1e-12
+    )
+    assert len(made.blocks) == 12
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
+def test_targets_far_away_cost_the_digits_that_their_coordinates_lack(offset):
+    """Not their square: errors are those of rounding numbers so large, times the same amplification."""
+    sequences, targets = random_sequences(5, 3, 0)
+    moved = [tokens - offset * AWAY for tokens in sequences]
+    goals = targets + offset * AWAY
+    made = flock.interpolate_sequences(moved, goals)
+    assert made.error(moved, goals) < made.conditioning.rounding_error < 1e-14 * offset
+    assert made.conditioning.amplification < 23
+
+
+def test_targets_too_far_away_are_refused_with_the_numbers():
+    sequences, targets = random_sequences(5, 3, 0)
+    with pytest.raises(InputError, match=r"errors of about 0\.005.* up to 1e\+12.* 23 times"):
+        flock.interpolate_sequences(sequences, targets + 1e12 * AWAY)
+
+
 def test_softmax_at_a_small_temperature_is_as_good(network):
     """4.9: rows differ by at most 2(n-1)e^{-gap/tau} in l1; the bound holds, and falls to rounding."""
     sequences, targets, made = network

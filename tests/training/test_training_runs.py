@@ -1,7 +1,9 @@
 """Whole trainings: folders, checkpoints, interruptions, reports."""
 
 import dataclasses
+import functools
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -16,8 +18,10 @@ from tokenflock.training import make_reviews, open_training, synthetic_reviews, 
 from tokenflock.training.classifier import hard
 from tokenflock.training.fit import BASELINE, NETWORK, score, start, train_epoch
 from tokenflock.training.folder import CHECKPOINT, MODEL, OWN, REPORT, TRAINING
+from tokenflock.training.picture import draw
 from tokenflock.training.report import interval
 from tokenflock.training.reviews import prepare
+from tokenflock.training.sentiment import check_memory
 
 pytestmark = pytest.mark.xdist_group("training")
 FILES = sorted({*OWN} - {CHECKPOINT})
@@ -100,6 +104,14 @@ def test_a_finished_training_is_not_trained_again(finished):
     assert (out / MODEL).stat().st_mtime_ns == before
 
 
+def test_a_finished_training_is_not_the_report_of_another(finished):
+    out, _ = finished
+    with pytest.raises(InputError, match="other settings"):
+        train(few_reviews(), dataclasses.replace(SMALL, seed=1), out, source="small", resume=True)
+    with pytest.raises(InputError, match="other reviews"):
+        train(synthetic_reviews(400, seed=9), SMALL, out, source="x", resume=True)
+
+
 def test_other_settings_or_reviews_do_not_resume(tmp_path):
     def stop(done, note):
         if done > 0:
@@ -131,6 +143,44 @@ def test_a_damaged_checkpoint_is_told_and_not_used(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(StoreError, match="cannot be read"):
             trained(tmp_path / "a", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        (TRAINING, ["vocabulary"]),
+        (TRAINING, ["settings"]),
+        (TRAINING, ["settings", "d"]),
+        (TRAINING, ["format"]),
+        (REPORT, ["seconds"]),
+        (REPORT, [BASELINE, "accuracy", "test", "share"]),
+        (REPORT, ["leaders", "words", 0, "norm"]),
+    ],
+)
+def test_a_file_that_lost_an_entry_is_named(finished, tmp_path, name, where):
+    whole, _ = finished
+    copy = tmp_path / "a"
+    shutil.copytree(whole, copy)
+    content = json.loads((copy / name).read_text())
+    *inside, last = where
+    del functools.reduce(lambda part, key: part[key], inside, content)[last]
+    (copy / name).write_text(json.dumps(content))
+    with pytest.raises(StoreError, match=rf"{name} cannot be read .*; start the training again"):
+        trained(copy, resume=True)
+    for other in ("[]", "7", '"text"'):
+        (copy / name).write_text(other)
+        with pytest.raises(StoreError, match="cannot be read"):
+            trained(copy, resume=True)
+
+
+def test_a_damaged_training_cannot_explain(finished, tmp_path):
+    whole, _ = finished
+    shutil.copytree(whole, tmp_path / "a")
+    facts = json.loads((whole / TRAINING).read_text())
+    wrong = {**facts, "settings": {**facts["settings"], "d": -2}}
+    (tmp_path / "a" / TRAINING).write_text(json.dumps(wrong))
+    with pytest.raises(StoreError, match="must be at least 1; got -2"):
+        open_training(tmp_path / "a")
 
 
 def test_places_that_must_not_be_touched(finished, tmp_path):
@@ -171,6 +221,42 @@ def test_more_than_the_memory_is_refused(tmp_path, monkeypatch):
     with pytest.raises(TooLargeError, match="lower --batch or --length"):
         trained(tmp_path / "a")
     assert not any(tmp_path.iterdir())
+
+
+def test_vectors_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, monkeypatch):
+    """200 words of 400 numbers, 28 times in float32, take 8.6 MiB; their attention fits."""
+    with pytest.raises(TooLargeError, match="lower --d or --vocabulary"):
+        check_memory(dataclasses.replace(SMALL, d=10**9))
+    monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "0.008")
+    wide = dataclasses.replace(SMALL, d=400)
+    check_memory(wide)
+    with pytest.raises(TooLargeError, match="vectors of 400 numbers for 200 known words"):
+        train(few_reviews(), wide, tmp_path / "a", source="small")
+    assert not any(tmp_path.iterdir())
+    monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "0.001")
+    with pytest.raises(TooLargeError, match="evaluated together"):
+        check_memory(dataclasses.replace(SMALL, batch=1))
+
+
+def test_test_reviews_without_a_known_word_leave_a_picture_without_leaders(finished, tmp_path):
+    out, result = finished
+    model = open_training(out)
+    nobody = {**result, "leaders": {**result["leaders"], "words": []}}
+    draw(nobody, model.classifier, model.vocabulary, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.slow
+def test_a_training_whose_test_reviews_hold_no_known_word_ends(tmp_path):
+    """Every review is one word of its own; the bias decides what was never seen."""
+    letters = "abcdefghij"
+    words = [f"q{a}x{b}" for a in letters for b in letters]
+    reviews = make_reviews([(word, str(i % 2)) for i, word in enumerate(words)], "unique")
+    settings = dataclasses.replace(SMALL, epochs=1)
+    result = train(reviews, settings, tmp_path / "a", source="unique")
+    assert result["leaders"]["words"] == []
+    assert result["leaders"]["max"] == 0
+    assert sorted(item.name for item in (tmp_path / "a").iterdir()) == FILES
 
 
 def test_a_diverging_training_says_so():

@@ -1,6 +1,7 @@
 """Words of a review, the vocabulary, the file they come from, the split."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -22,6 +23,29 @@ def test_words_are_lower_case_and_free_of_markup_links_and_stop_words():
     text = "I LOVED it!<br /><br />See https://x.org/a?b=1 &amp; www.y.com: don’t miss 10/10, sooooo good."
     assert words_of(text) == ["loved", "see", "don't", "miss", "soo", "good"]
     assert words_of("... 42 <p></p> the") == []
+
+
+def test_letters_of_any_alphabet_make_words():
+    assert words_of("A naïve cliché: Über-gut, señor, l’été!") == [
+        "naïve", "cliché", "über", "gut", "señor", "l'été",
+    ]  # fmt: skip
+    assert words_of("Прекрасный фильм, 10 из 10!") == ["прекрасный", "фильм", "из"]
+    assert words_of("cliche\u0301") == ["cliché"], "an accent may be a character of its own"
+    assert words_of("2½ stars², part Ⅷ") == ["stars", "part"], "numerals are no letters"
+    assert words_of("snake_case x2 été_9 ééééé") == ["snake", "case", "x", "été", "éé"]
+
+
+def test_only_tags_are_markup():
+    assert words_of("I <3 this film. It is not bad -> great") == ["film", "not", "bad", "great"]
+    assert words_of("2 < 3 and 5 > 4 words") == ["words"]
+    tags = "fine<br/>film <a href='x'>link</a><!-- a <b> note --> <H1 class=y>head</H1>"
+    assert words_of(tags) == ["fine", "film", "link", "head"]
+
+
+def test_a_file_of_another_alphabet_is_read(tmp_path):
+    rows = [("прекрасный фильм", "1"), ("скучный фильм", "0")]
+    found = read_reviews(written(tmp_path / "a.csv", rows))
+    assert found.words == (["прекрасный", "фильм"], ["скучный", "фильм"])
 
 
 def test_the_vocabulary_counts_reviews_not_words_and_breaks_ties_by_alphabet():
@@ -104,11 +128,24 @@ def test_parts_without_both_labels_or_a_batch_are_refused():
         ({"test": 1.5}, "between 0 and 1"),
         ({"test": 0.6, "validation": 0.5}, "leaves none"),
         ({"seed": -1}, "seed"),
+        ({"d": 2.5}, "d, the dimension of a word, must be a whole number"),
+        ({"epochs": 1.5}, "whole number"),
+        ({"batch": 8.0}, "whole number"),
+        ({"depth": True}, "whole number"),
+        ({"length": "32"}, "whole number"),
+        ({"seed": 0.5}, "whole number"),
+        ({"rate": "fast"}, "rate, the learning rate, must be a number"),
+        ({"epochs": 10**12}, "at most 100,000"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(wrong, says):
     with pytest.raises(InputError, match=says):
         Settings(**wrong)
+
+
+def test_settings_of_numpy_are_plain_numbers():
+    settings = Settings(d=np.int64(3), rate=np.float32(0.5), epochs=np.int32(2))
+    assert json.loads(json.dumps(settings.as_json())) == Settings(3, epochs=2, rate=0.5).as_json()
 
 
 def test_H10_the_synthetic_reviews_are_what_they_say():

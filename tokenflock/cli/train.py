@@ -85,10 +85,17 @@ def sentiment(
         "vocabulary": vocabulary, "validation": validation, "test": test, "seed": seed,
     }  # fmt: skip
     place = _place(out, resume, overwrite)
+    named = data is not None or example is not None or only is not None
     source, only, settings = _request(data, example, only, given, place if resume else None)
-    with _progress(place) as tell:
-        tell(0.0, "reading reviews")
-        result = _trained(source, only, settings, place, resume, overwrite, tell)
+    finished = _report_in(place) if resume else None
+    # Who names reviews is told if they are others; who names the folder alone needs them no more.
+    result = None if named else finished
+    if result is None:
+        with _progress(place) as tell:
+            tell(0.0, "reading reviews")
+            result = _trained(source, only, settings, place, resume, overwrite, tell)
+    if finished is not None:
+        typer.echo(f"{place} is finished; this is its stored result", err=True)
     _show(result, place, as_json)
 
 
@@ -153,7 +160,14 @@ def _request(
 
     facts = read_facts(resumed)
     settings = resume_with(Settings(**facts["settings"]), given, resumed)
-    return asked or facts["source"], only or facts["only"], settings
+    same_source = asked in (None, facts["source"])
+    return asked or facts["source"], only or (facts["only"] if same_source else None), settings
+
+
+def _report_in(place: Path) -> dict[str, Any] | None:
+    from ..training.folder import read_report
+
+    return read_report(place)
 
 
 def _trained(
@@ -165,13 +179,9 @@ def _trained(
     overwrite: bool,
     tell: Callable[[float, str], None],
 ) -> dict[str, Any]:
-    from ..training.folder import check_training_place, read_report
+    from ..training.folder import check_training_place
     from ..training.sentiment import check_memory, train
 
-    finished = read_report(place) if resume else None
-    if finished is not None:
-        typer.echo(f"{place} is finished; this is its stored result", err=True)
-        return finished
     if not resume:
         check_training_place(place, overwrite)
     check_memory(settings)

@@ -12,6 +12,10 @@ that share tokens, and outputs of several tokens). 2N + 2 blocks of width one, w
 
 A Push divides by the gap between two neighbours in <p, x> or <r, x>. Small gaps make steep maps, and steep
 maps cost digits, so k, p and r are the best of many random directions: conditioning, not theory.
+
+Where the data lie is no matter of steepness. The first Push moves tokens to the origin, whatever their
+mean; the first of each N takes all points along to the mean of the targets, with a slope of at most one.
+What is left of a translation are the digits that coordinates so large do not have: see `rounding_error`.
 """
 
 from __future__ import annotations
@@ -30,6 +34,9 @@ from .blocks import Attend, Block, Push, forward
 DIRECTIONS = 200
 # Closer than this part of the data's size, two points are one: a Push between them keeps no digit.
 SAME_PLACE = 1e-10
+ROUNDING_UNIT = float(np.finfo(float).eps)
+# Targets that rounding would blur by more than this part of their spread are refused.
+BLURRED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,8 @@ class Conditioning:
     `attention_gap` is the smallest lead, in score, of an extreme token over the next one of its sequence;
     `point_gap` and `target_gap` the smallest distances between neighbours in <p, x> and <r, x>;
     `amplification` a Lipschitz constant of all Pushes together. `longest` is the length of the longest
-    sequence, `diameter` a bound on their diameters in the size of the targets.
+    sequence, `diameter` a bound on their diameters in the size of the targets, and `largest` the largest
+    coordinate of targets and collapsed points: how far away they lie.
     """
 
     attention_gap: float
@@ -48,11 +56,20 @@ class Conditioning:
     amplification: float
     longest: int
     diameter: float
+    largest: float
 
     @property
     def smallest_gap(self) -> float:
         """The smaller of the two gaps that Pushes divide by."""
         return min(self.point_gap, self.target_gap)
+
+    @property
+    def rounding_error(self) -> float:
+        """What rounding may leave: the rounding unit times the amplification times the largest coordinate.
+
+        An estimate: roundings of many Pushes add up, or cancel.
+        """
+        return ROUNDING_UNIT * self.amplification * self.largest
 
     def softmax_error(self, temperature: float) -> float:
         """Bound on the error if softmax at a temperature takes the place of hardmax.
@@ -101,12 +118,15 @@ def interpolate_sequences(
     2N + 2 blocks (see the module's docstring): our simple version of exact interpolation, not the
     construction of 2502.02270. Needs d >= 2, targets that differ, and sequences whose extreme tokens differ
     in some of the random `directions`; otherwise it says which two stand in the way. Costs
-    O((tokens + N log N) d directions). The error is rounding: see `Interpolant.conditioning`.
+    O((tokens + N log N) d directions). The error is rounding: see `Interpolant.conditioning`; where it would
+    blur the targets, because they lie too far from the origin or too close together, that is refused.
     """
     tokens, goals = _checked(sequences, targets)
     require(directions >= 1, f"directions must be at least 1, got {directions}")
     rng = np.random.default_rng(seed)
-    key = _best_key(tokens, _unit(rng.normal(size=(directions, goals.shape[1]))))
+    candidates = _unit(rng.normal(size=(directions, goals.shape[1])))
+    centre = _centre(tokens)
+    key = _best_key([sequence - centre for sequence in tokens], candidates)
     size = _size(np.concatenate(tokens))
     scale = _size(goals) / size
     start = collapse(tokens, key, size, scale)
@@ -119,7 +139,9 @@ def interpolate_sequences(
         amplification=_steepest(first) * _steepest(second),
         longest=max(len(sequence) for sequence in tokens),
         diameter=scale * _diameter(tokens),
+        largest=float(max(np.max(np.abs(points)), np.max(np.abs(goals)))),
     )
+    _require_digits(conditioning, goals)
     return Interpolant((*start, *first, *second), conditioning, seed)
 
 
@@ -128,10 +150,12 @@ def collapse(
 ) -> list[Block]:
     """Shift all tokens to <key, x> >= margin; then each goes to the largest <key, x> of its sequence.
 
-    `scale` multiplies what comes out.
+    The shift also brings their mean to the line of the key: a neuron without an inner vector has room for
+    any translation. `scale` multiplies what comes out.
     """
-    lowest = min(float(np.min(sequence @ key)) for sequence in sequences)
-    shift = Push(np.zeros_like(key), (margin - lowest) * key, -1.0)
+    centre = _centre(sequences)
+    lowest = min(float(np.min((sequence - centre) @ key)) for sequence in sequences)
+    shift = Push(np.zeros_like(key), (margin - lowest) * key - centre, -1.0)
     return [shift, Attend(key, key, scale)]
 
 
@@ -153,11 +177,14 @@ def sorted_pushes(
 
     `part` projects on directions orthogonal to `along`, so that the order never changes. Returns the
     blocks and where they bring the points. A point on top of the previous one cannot be mended and is left.
+    The first threshold lies as far below as its point has to go: a slope of at most one then takes all points
+    along, wherever the targets are.
     """
     points, pushes = points.copy(), []
     order = np.argsort(points @ along)
     heights = points[order] @ along
-    thresholds = np.append(heights[0] - max(np.ptp(heights), 1.0), heights[:-1])
+    way = float(np.linalg.norm(part @ (targets[order[0]] - points[order[0]])))
+    thresholds = np.append(heights[0] - max(np.ptp(heights), way, 1.0), heights[:-1])
     for index, height, threshold in zip(order, heights, thresholds, strict=True):
         wanted = part @ (targets[index] - points[index])
         outer = wanted / (height - threshold) if height > threshold else np.zeros_like(wanted)
@@ -202,6 +229,23 @@ def _checked(
         "points apart; move one of them a little, or merge the two sequences' labels afterwards",
     )
     return tokens, goals
+
+
+def _require_digits(conditioning: Conditioning, goals: np.ndarray) -> None:
+    """Refuse what rounding would blur, with the numbers that make it so."""
+    blur, allowed = conditioning.rounding_error, BLURRED * _size(goals)
+    require(
+        blur <= allowed,
+        f"rounding would leave errors of about {blur:.2g}, more than {allowed:.2g}, a thousandth of the "
+        f"spread of the targets: coordinates go up to {conditioning.largest:.2g}, and the neurons amplify "
+        f"their rounding {conditioning.amplification:.2g} times; bring the targets nearer to the origin, or "
+        "move sequences and targets that nearly coincide apart",
+    )
+
+
+def _centre(sequences: Sequence[np.ndarray]) -> np.ndarray:
+    """The mean of all tokens."""
+    return np.concatenate(sequences).mean(axis=0)
 
 
 def _best_key(sequences: list[np.ndarray], candidates: np.ndarray) -> np.ndarray:

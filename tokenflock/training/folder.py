@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import equinox as eqx
+from pydantic import BaseModel
 
 from ..errors import InputError, StoreError
 from ..lab.folder import check_place, making, writing
 from ..store import SCRATCH
+from .stored import Facts, Report, require_shape
 
 TRAINING, CHECKPOINT, MODEL = "training.json", "checkpoint.eqx", "model.eqx"
 REPORT, PICTURE = "report.json", "report.png"
@@ -53,26 +55,37 @@ def begin(place: Path, facts: dict[str, Any]) -> None:
 
 def read_facts(place: Path) -> dict[str, Any]:
     """What defines the training in a folder."""
-    if not (place / TRAINING).is_file():
+    path = place / TRAINING
+    if not path.is_file():
         raise InputError(f"there is no training in {place} (no {TRAINING}); name the folder of one")
-    try:
-        facts = json.loads((place / TRAINING).read_text(encoding="utf-8"))
-        known = facts["format"] == FORMAT
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise _damaged(place / TRAINING, error) from error
-    if not known:
-        raise StoreError(f"{place / TRAINING} is of the format {facts['format']!r}, not {FORMAT!r}")
-    return facts
+    facts = _read_json(path)
+    if not isinstance(facts, dict) or "format" not in facts:
+        raise _damaged(path, ValueError("it does not say its format"))
+    if facts["format"] != FORMAT:
+        raise StoreError(f"{path} is of the format {facts['format']!r}, not {FORMAT!r}")
+    return _shaped(path, facts, Facts)
 
 
 def read_report(place: Path) -> dict[str, Any] | None:
     """The report of a training that has ended, or None."""
-    if not (place / REPORT).is_file():
-        return None
+    path = place / REPORT
+    return _shaped(path, _read_json(path), Report) if path.is_file() else None
+
+
+def _read_json(path: Path) -> Any:
     try:
-        return json.loads((place / REPORT).read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _damaged(place / REPORT, error) from error
+        raise _damaged(path, error) from error
+
+
+def _shaped(path: Path, content: Any, shape: type[BaseModel]) -> dict[str, Any]:
+    """The content of a file, if it has all that is read from it."""
+    try:
+        require_shape(content, shape)
+    except ValueError as error:
+        raise _damaged(path, error) from error
+    return content
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

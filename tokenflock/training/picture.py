@@ -49,7 +49,8 @@ def _plane(
         chosen = (sentiment[rows] > 0) == positive
         axes.scatter(
             *shown[rows[chosen]].T,
-            s=3 + 90 * often[chosen] / often.max(),
+            # Nobody leads where no test review holds a known word.
+            s=3 + 90 * often[chosen] / often.max(initial=1.0),
             color=colour,
             alpha=0.6,
             lw=0,

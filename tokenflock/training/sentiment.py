@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..memory import require_bytes
 from ..plain import plain
 from ..provenance import provenance
-from .fit import NETWORK, Trainee, depths, start, train_epoch
+from .fit import NETWORK, TOGETHER, Trainee, depths, start, train_epoch
 from .folder import (
     CHECKPOINT,
     MODEL,
@@ -36,6 +36,11 @@ from .settings import Settings
 Report = Callable[[float, str], None]
 # Arrays of (batch, length, length) that a layer keeps for its derivative, in float32; measured, rounded up.
 KEPT_PER_LAYER = 5
+# The same arrays where nothing is differentiated: scores, weights, and one on the way.
+KEPT_IN_EVALUATION = 3
+# Arrays of (words, d) in float32: two networks with their best epochs and Adam's two memories (8), a
+# checkpoint of them as bytes, once more beside its checksum (16), a gradient and the step from it (4).
+COPIES_OF_WORDS = 28
 
 
 class Spent(NamedTuple):
@@ -80,34 +85,46 @@ def train(
 ) -> dict[str, Any]:
     """Train both networks on the reviews, write the folder `out`, and return its report.
 
-    With `resume` the training in `out` goes on after its last finished epoch, and ends with the same
-    numbers, bit for bit, as if it had never been interrupted. O(epochs * reviews * depth * length^2 * d).
+    With `resume` the training in `out`, of these very reviews and settings, goes on after its last finished
+    epoch, and ends with the same numbers, bit for bit, as if it had never been interrupted; one that has
+    ended gives its report. O(epochs * reviews * depth * length^2 * d).
     """
-    if not resume:
+    if resume:
+        _check_same(reviews, settings, out)
+        finished = read_report(out)
+        if finished is not None:
+            return finished
+    else:
         check_training_place(out, overwrite)
-    finished = read_report(out) if resume else None
-    if finished is not None:
-        return finished
     clock = Clock()
     check_memory(settings)
     report(0.0, "numbering words")
     data = prepare(reviews, settings)
+    check_memory(settings, len(data.vocabulary))
     facts = _facts(reviews, settings, data, source, only)
-    if resume:
-        _check_same(facts, out)
-    else:
+    if not resume:
         begin(out, facts)
     trainees = _train(data, settings, out, clock, report)
     return _finish(facts, trainees, data, settings, out, clock, report)
 
 
-def check_memory(settings: Settings) -> None:
-    """Refuse a batch whose attention matrices do not fit."""
-    pairs = 4.0 * settings.batch * settings.length**2
+def check_memory(settings: Settings, words: int = 1) -> None:
+    """Refuse attention matrices or word vectors that do not fit; `words` may be a lower bound."""
+    pairs = 4.0 * settings.length**2
     require_bytes(
-        pairs * KEPT_PER_LAYER * settings.depth,
+        pairs * settings.batch * KEPT_PER_LAYER * settings.depth,
         f"batches of {settings.batch} reviews of {settings.length} words in {settings.depth} layers",
         "lower --batch or --length",
+    )
+    require_bytes(
+        pairs * TOGETHER * KEPT_IN_EVALUATION,
+        f"the {TOGETHER} reviews of {settings.length} words that are evaluated together",
+        "lower --length",
+    )
+    require_bytes(
+        4.0 * COPIES_OF_WORDS * (words + 1) * settings.d,
+        f"vectors of {settings.d} numbers for {words} known words or more, with Adam's memory of them,",
+        "lower --d or --vocabulary",
     )
 
 
@@ -127,10 +144,12 @@ def _facts(
     }
 
 
-def _check_same(facts: Mapping[str, Any], out: Path) -> None:
+def _check_same(reviews: Reviews, settings: Settings, out: Path) -> None:
+    """Refuse to go on with, or to report, a training of something else."""
     stored = read_facts(out)
+    now = {"settings": settings.as_json(), "fingerprint": reviews.fingerprint()}
     for name, meaning in (("settings", "other settings"), ("fingerprint", "other reviews")):
-        if stored[name] != facts[name]:
+        if stored[name] != now[name]:
             raise InputError(
                 f"the training in {out} was started with {meaning}; resume it with those it began with, or "
                 "start another one in a new --out"

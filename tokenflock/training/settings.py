@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 from ..errors import InputError, require
@@ -16,6 +18,8 @@ WHOLE = {
     "length": "the number of words kept of a review",
     "vocabulary": "the number of words known",
 }
+# A row of numbers is kept per epoch; the paper's trainings have a hundred and one.
+MOST_EPOCHS = 100_000
 POSITIVE = {"tau": "the temperature of the softmax", "rate": "the learning rate"}
 SHARES = {"validation": "the share of reviews for validation", "test": "the share for testing"}
 
@@ -42,20 +46,41 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, meaning in WHOLE.items():
-            value = getattr(self, name)
+            value = self._whole(name, meaning)
             require(value >= 1, f"{name}, {meaning}, must be at least 1; got {value}")
+        require(
+            self.epochs <= MOST_EPOCHS,
+            f"epochs, {WHOLE['epochs']}, must be at most {MOST_EPOCHS:,}; got {self.epochs:,}",
+        )
         for name, meaning in POSITIVE.items():
-            value = getattr(self, name)
-            require(0 < value < float("inf"), f"{name}, {meaning}, must be positive; got {value:g}")
+            value = self._number(name, meaning)
+            require(0 < value < math.inf, f"{name}, {meaning}, must be positive; got {value:g}")
         for name, meaning in SHARES.items():
-            value = getattr(self, name)
+            value = self._number(name, meaning)
             require(0 < value < 1, f"{name}, {meaning}, must lie between 0 and 1; got {value:g}")
         require(
             self.validation + self.test < 1,
             f"validation and test take {self.validation + self.test:g} of the reviews, which leaves none to "
             "train with; lower one of them",
         )
-        require(self.seed >= 0, f"the seed must not be negative; got {self.seed}")
+        seed = self._whole("seed", "the seed of split, start and order")
+        require(seed >= 0, f"the seed must not be negative; got {seed}")
+
+    def _whole(self, name: str, meaning: str) -> int:
+        """A whole number as a plain int, which JSON can hold; 2.0 is no whole number here."""
+        value = getattr(self, name)
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        require(whole, f"{name}, {meaning}, must be a whole number, such as 2; got {value!r}")
+        object.__setattr__(self, name, int(value))
+        return int(value)
+
+    def _number(self, name: str, meaning: str) -> float:
+        """A real number as a plain float."""
+        value = getattr(self, name)
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        require(real, f"{name}, {meaning}, must be a number; got {value!r}")
+        object.__setattr__(self, name, float(value))
+        return float(value)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -11,10 +12,15 @@ import numpy as np
 
 # Number 0 is no word: it fills short reviews up and is masked everywhere.
 PAD = 0
-MARKUP = re.compile(r"<[^<>]*>|https?://\S+|www\.\S+")
-WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+# A tag has a name: "<3" and "->" are punctuation, and what stands between them is text.
+MARKUP = re.compile(
+    r"<!--.*?-->|</?[a-z][\w:-]*(?:\s[^<>]*)?/?>|https?://\S+|www\.\S+", re.IGNORECASE | re.DOTALL
+)
+# A letter of any alphabet: a character of a word that is neither a digit nor an underscore.
+_LETTER = r"[^\W\d_]"
+WORD = re.compile(rf"{_LETTER}+(?:'{_LETTER}+)?")
 # A letter more than twice in a row is emphasis: "sooooo" is "soo".
-REPEATED = re.compile(r"([a-z])\1{2,}")
+REPEATED = re.compile(rf"({_LETTER})\1{{2,}}")
 # Words that carry grammar and no opinion. Negations and "but" stay: they carry one.
 _STOP_WORDS = (
     "a an the and or of to in on at by for with from as into about up out is it its it's that this "
@@ -26,10 +32,23 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a review, lower case, without markup, links, digits, punctuation and stop words."""
+    """The words of a review, lower case, without markup, links, digits, punctuation and stop words.
+
+    Words are runs of letters, of any alphabet: "naïve" is one, also where its accent is a character of
+    its own (Unicode's form NFC). Scripts without spaces are not cut, and vowel signs end a word.
+    """
     plain = MARKUP.sub(" ", html.unescape(text)).lower().replace("’", "'")
+    if not plain.isascii():
+        plain = _composed(plain)
     found = WORD.findall(REPEATED.sub(r"\1\1", plain))
     return [word for word in found if word not in STOP_WORDS]
+
+
+def _composed(text: str) -> str:
+    """Accents joined to their letters, and numerals such as a half, letters to the pattern, taken out."""
+    joined = unicodedata.normalize("NFC", text)
+    numerals = {ord(c): " " for c in set(joined) if c.isnumeric() and not c.isalpha()}
+    return joined.translate(numerals)
 
 
 def vocabulary_of(reviews: Iterable[Sequence[str]], size: int) -> tuple[str, ...]:

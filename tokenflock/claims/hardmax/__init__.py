@@ -4,3 +4,4 @@ from .paper import PAPER as PAPER
 
 from . import layer as layer  # isort: skip
 from . import following as following  # isort: skip
+from . import sentiment as sentiment  # isort: skip

@@ -10,7 +10,7 @@ from ...measure import from_array
 from ...observables import attention_matrix, leader_mask
 from ...terms import Attention
 from ...weights import Weights
-from ..core import Case, Comparison, at_least, at_most, broken, equals
+from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint
 from ..measure import read
 from .paper import (
     DEFINITE,
@@ -79,6 +79,13 @@ def norm_gain(case: Case) -> list[Comparison]:
     at_paper_scale=PAPER_SCALE,
     needs=POSITIVE_ALPHA,
     control=broken("alpha = -3/2 steps three times past the leader", alpha=-1.5),
+    errata=[
+        misprint(
+            "the public code calls alpha.clamp(0), which leaves alpha as it is: nothing keeps training "
+            "from a negative alpha",
+            alpha=-2.0,
+        )
+    ],
 )
 def nested_hulls(case: Case) -> list[Comparison]:
     """max_i <u, z_i^k> never rises with k, for 64 directions u."""
