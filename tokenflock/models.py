@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .dynamics import Dynamics, Rescaled
+from .errors import require
 from .kinds import L2 as l2_kind
 from .kinds import (
     Convention,
@@ -19,9 +20,12 @@ from .kinds import (
 from .masks import ALiBi, Causal, Mask
 from .noise import Brownian, CommonNoise, Noise
 from .normalisation import Normalisation
-from .runtime import ArrayLike
+from .runtime import ArrayLike, is_traced
 from .terms import Attention, Drift, Term
 from .weights import Schedule
+
+# e^{-700} and e^{700} are doubles, with some room for sums.
+STEEPEST = 700.0
 
 
 def SA(
@@ -67,8 +71,16 @@ def CausalSA(
 def Kinetic(beta: ArrayLike, slope: float = 0.0) -> Dynamics:
     """theta_j' = Z_j^{-1} sum_{k<j} e^{-slope (j-k)/n} w'(theta_j - theta_k) (2605.09213).
 
-    w = e^{beta cos}; no self term, so the first token rests.
+    w = e^{beta cos}; no self term, so the first token rests. |slope| <= 700: then no weight leaves the range
+    of doubles, however few tokens there are.
     """
+    require(
+        is_traced(slope) or abs(float(slope)) <= STEEPEST,
+        f"Kinetic needs a slope between -{STEEPEST:g} and {STEEPEST:g}, got {slope}: weights "
+        "e^{-slope (j-k)/n} of short prompts leave the range of doubles beyond; use a smaller one, or, for "
+        f"prompts of more than slope/{STEEPEST:g} tokens, the slots themselves: Attention(None, beta, "
+        "Unnormalised('kinetic'), ALiBi(slope, self_term=False))",
+    )
     attention = Attention(None, beta, Unnormalised("kinetic"), ALiBi(slope, self_term=False))
     return _model("Kinetic", attention)
 

@@ -162,6 +162,18 @@ def test_variances_under_both_flows_solve_their_equations(bandwidth):
     assert 0 < lacking <= theory.heat_deficit_bound(1.0, 0.7, bandwidth)
 
 
+@pytest.mark.parametrize("start", [1e-12, 1e-15, 1e-18, 1e-300])
+def test_tiny_variances_keep_their_digits(start):
+    """S' = 4 S/eps + O(S^2) for S << eps: the start times e^{4t/eps}, up to S/eps."""
+    grown = float(theory.sinkhorn_heat_variance(1.0, start, 1.0))
+    assert grown == pytest.approx(start * np.exp(4.0), rel=1e-13 + 100 * start, abs=0.0)
+
+
+def test_tiny_bandwidths_are_the_heat_equation():
+    for bandwidth in (1e-20, 1e-300, 5e-324):
+        assert theory.sinkhorn_heat_variance(1.0, 0.5, bandwidth) == pytest.approx(2.5, rel=1e-15)
+
+
 def test_sinkhorn_is_four_times_closer_to_heat_than_a_gaussian_kernel():
     """S' = 2 - eps/(2S) against 2 - 2 eps/S, to first order."""
     lacking = [

@@ -6,6 +6,12 @@ import pytest
 from tokenflock.gallery import kinetic as album
 
 
+def test_parameters_are_plain_numbers():
+    """They are printed as they are by `tokenflock list figures`."""
+    for figure in (album.profiles, album.thresholds):
+        assert "np." not in repr(figure.quick)
+
+
 def test_profiles_are_u_shaped_until_the_threshold():
     data = album.profiles.compute(points=100)
     assert data.minimum.sel(time=[0.25, 0.5, 1.0, 5.0]).values == pytest.approx(
@@ -45,18 +51,24 @@ def test_the_double_well():
 
 
 @pytest.mark.slow
-def test_the_first_token_rests_and_arcs_stay_together():
+def test_the_first_token_rests_and_arcs_come_to_it_in_turn():
     data = album.circle.compute()
     tokens = data.tokens.values
     assert np.all(tokens[:, 0] == tokens[0, 0])
-    near = np.sum(tokens * tokens[0, 0], axis=-1)
-    assert np.all(near[-1][data.arc.values == 0] > 0.99)
-    # Later arcs end nearer to the first token than they began.
-    for arc in (1, 2, 3):
-        mine = data.arc.values == arc
-        assert near[-1][mine].mean() > near[0][mine].mean()
-        lengths = np.linalg.norm(tokens[:, mine].mean(axis=1), axis=-1)
-        assert lengths[-1] > 0.9
+    turn = np.angle((tokens[..., 0] + 1j * tokens[..., 1]) / complex(*tokens[0, 0]), deg=True)
+
+    def arc(number, t):
+        """Degrees from the first token, in the order of the text."""
+        return turn[int(np.argmin(np.abs(data.time.values - t)))][data.arc.values == number]
+
+    assert np.abs(arc(0, 2.0)).max() < 1.5
+    assert np.ptp(arc(1, 1.0)) == pytest.approx(27.3, abs=0.5)
+    assert np.abs(arc(1, 4.0)).max() < 1.0
+    assert np.abs(arc(3, 4.0)).max() < 5.0
+    # The third arc is led by its first token, the next one 58 degrees behind.
+    lead, *rest = arc(2, 4.0)
+    assert lead - max(rest) == pytest.approx(57.6, abs=1.5)
+    assert np.abs(turn[-1]).max() < 0.1
     assert album.circle.draw(data) is not None
 
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import integrate, optimize
 
 import tokenflock as flock
 from tokenflock import kinetic, theory
@@ -55,6 +56,54 @@ def test_uniform_tokens_give_the_closed_form(fine):
     assert np.all(np.isnan(fine.C.values[:, :8]))
 
 
+def tokens_by_the_mean_field(amplitude, beta, t, n=64):
+    """Angles at 0 and at t of n tokens at the quantiles of 1 + amplitude cos, each seeing all.
+
+    Equal positions see themselves alone, whatever the mask: theta' = w' * f. Sums over quantiles of a smooth
+    periodic law are exact to rounding, as the trapezoid rule is.
+    """
+    levels = 2 * np.pi * (np.arange(n) + 0.5) / n
+    start = [
+        optimize.brentq(lambda x, u=u: x + amplitude * np.sin(x) - u, 0, 2 * np.pi, xtol=1e-15)
+        for u in levels
+    ]
+
+    def speeds(t, x):
+        gaps = x[:, None] - x
+        return np.mean(-beta * np.sin(gaps) * np.exp(beta * np.cos(gaps)), axis=1)
+
+    path = integrate.solve_ivp(speeds, (0, t), start, method="DOP853", rtol=1e-11, atol=1e-12)
+    return np.asarray(start), path.y[:, -1]
+
+
+def test_a_is_carried_by_the_mean_field(fine):
+    """A^(t, s, n) = E e^{-in theta(t)} (phi(theta(0)) - E phi): shapes as `fine`, so nothing is compiled."""
+    start = flock.Density.from_law(flock.Layered(40, 12), flock.laws.cosine(0.3))
+    found = kinetic.correlations(flock.Kinetic(1.0, 1.0), start, lopsided, 0.2, [0.2, 0.5], **TIGHT)
+    early, late = tokens_by_the_mean_field(0.3, 1.0, 0.5)
+    phi = np.cos(early) + np.sin(2 * early) / 2
+    exact = [np.mean(np.exp(-1j * n * late) * (phi - phi.mean())) for n in (1, 2, 3)]
+    np.testing.assert_allclose(found.A.values[1, :, 1:4], np.tile(exact, (41, 1)), atol=1e-9)
+    frozen = [np.mean(np.exp(-1j * n * early) * (phi - phi.mean())) for n in (1, 2, 3)]
+    assert np.abs(np.subtract(exact, frozen)).max() > 0.01
+
+
+def test_a_constant_is_remembered_by_nobody(fine):
+    start = flock.Density.from_law(flock.Layered(40, 12), flock.laws.cosine(0.3))
+    known = kinetic.correlations(
+        flock.Kinetic(1.0, 1.0), start, lambda x: 0 * x[:, 0] + 0.7, 0.2, [0.2, 0.5], **TIGHT
+    )
+    assert not known.A.values.any()
+    assert not np.nan_to_num(known.C.values).any()
+
+
+def test_modes_that_no_longer_hold_the_density_end_it(fine):
+    """In the words of `solve`; shapes as `fine`."""
+    start = flock.Density.from_law(flock.Layered(40, 12), flock.laws.cosine(0.6))
+    with pytest.raises(flock.SolveError, match=r"end at t=0\.\d+ of 2: its highest modes"):
+        kinetic.correlations(flock.Kinetic(2.0, 1.0), start, lopsided, 0.2, [0.1, 2.0], **TIGHT)
+
+
 @pytest.mark.slow
 def test_uniform_tokens_keep_f_and_a(fine):
     """f = 1 and A = phi - mean, for all times."""
@@ -79,7 +128,7 @@ def test_other_starts_against_sampled_prompts():
     its standard errors plus 1% for what is left of the bias and the grid's h^2.
     """
     model, law, s0, t = flock.Kinetic(1.2, 1.5), flock.laws.cosine(0.6), 0.4, 0.5
-    start = flock.Density.from_law(flock.Layered(40, 16), law)
+    start = flock.Density.from_law(flock.Layered(40, 24), law)
     limit = []
     for n in (1, 2):
         waves = [
@@ -108,7 +157,14 @@ def test_other_starts_against_sampled_prompts():
     [
         ({"s0": 0.21}, "inner positions"),
         ({"s0": 1.0}, "inner positions"),
+        ({"s0": np.nan}, "inner positions"),
         ({"times": [1.0, 0.5]}, "increase"),
+        ({"times": []}, "at least one"),
+        ({"rtol": np.nan}, "rtol and atol"),
+        ({"phi": lambda x: jnp.cos(13 * angle(x))}, "mode 13 is off"),
+        ({"phi": lambda x: jnp.cos(30 * angle(x))}, "cannot hold"),
+        ({"phi": lambda x: jnp.cos(4 * angle(x))}, "finer than"),
+        ({"phi": lambda x: jnp.nan * x[:, 0]}, "one finite number per point"),
         ({"model": flock.CausalSA(1.0, slope=1.0)}, "unnormalised"),
         ({"model": flock.USA(1.0)}, "later ones"),
         ({"start": flock.Density.from_law(flock.Fourier(4), flock.laws.uniform())}, "Layered"),
@@ -123,4 +179,4 @@ def test_requests_that_have_no_answer(change, words):
         "times": [1.0],
     }
     with pytest.raises(flock.InputError, match=words):
-        kinetic.correlations(**{**given, **change}, **TIGHT)
+        kinetic.correlations(**{**given, **TIGHT, **change})

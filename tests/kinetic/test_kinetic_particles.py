@@ -51,6 +51,20 @@ def test_the_field_is_the_papers(slope):
     np.testing.assert_allclose(speeds, by_the_paper(angles, BETA, slope), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("slope", [700.0, -700.0])
+def test_the_steepest_bias_still_counts_every_token(slope):
+    """Two tokens: the slope cancels. With e^{-slope/2} = 0 the second one would rest."""
+    angles = np.array([0.0, 2.0])
+    speeds = angular_speed(flock.Kinetic(BETA, slope), angles)
+    np.testing.assert_allclose(speeds, by_the_paper(angles, BETA, 0.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("slope", [2000.0, -800.0, np.nan, np.inf])
+def test_slopes_beyond_the_range_are_refused(slope):
+    with pytest.raises(flock.InputError, match="slope between -700 and 700"):
+        flock.Kinetic(1.0, slope)
+
+
 @pytest.fixture(scope="module")
 def two_runs():
     """Twelve tokens, and the same with the last five moved; equal fixed steps."""

@@ -152,6 +152,46 @@ def test_p2_8_the_minimum_moves_to_the_end_and_stays_there():
     assert np.all(np.diff(late) < 0)
 
 
+@pytest.mark.parametrize(("t", "slope"), [(1.0, 1.0), (2.45, 1.0), (1.0, 800.0)])
+def test_the_minimum_is_where_the_profile_turns(t, slope):
+    place = kinetic.profile_minimum(1.0, t, slope)
+    around = np.minimum(place * np.exp(1e-4 * np.array([-2.0, -1.0, 1.0, 2.0])), 1.0)
+    heights = kinetic.log_retrieval_profile(around, 1.0, t, slope)
+    assert heights[0] > heights[1]
+    assert heights[3] > heights[2]
+
+
+@pytest.mark.parametrize(("t", "slope"), [(1e-13, 1.0), (1e-250, 3.0)])
+def test_the_minimum_at_tiny_times(t, slope):
+    """slope s0 = (t/2) sum om a^2/sum om a: the first orders of 1 - e^{-slope s0} = Psi'/Psi."""
+    rates, kept = kinetic.mode_rates(24, 1.0), np.exp(-((np.pi * np.arange(1, 25) / 8) ** 2) / 2)
+    early = t * (kept @ rates**2) / (kept @ rates) / (2 * slope)
+    assert kinetic.profile_minimum(1.0, t, slope) == pytest.approx(early, rel=1e-9, abs=0.0)
+
+
+def test_the_minimum_reaches_the_end_at_the_threshold():
+    """Near t_crit it lies a distance of order t_crit - t before the end; beyond, at the end."""
+    critical = float(kinetic.recency_threshold(1.0, 1.0))
+    before = [
+        1 - kinetic.profile_minimum(1.0, (1 - share) * critical, 1.0) for share in (1e-4, 1e-6)
+    ]
+    assert before[0] == pytest.approx(3.515e-4, rel=1e-3)
+    assert before[0] / before[1] == pytest.approx(100.0, rel=1e-2)
+    assert kinetic.profile_minimum(1.0, critical, 1.0) == 1.0
+    with pytest.raises(ValueError, match="use a larger t"):
+        kinetic.profile_minimum(1.0, 1e-305, 1.0)
+
+
+def test_logs_of_profiles_at_steep_slopes():
+    """k(1, s0) = e^{-900} 1000 underflows; its logarithm does not (mpmath, 50 digits)."""
+    assert kinetic.log_retrieval_profile(0.1, 1, 1, 1000, 8) == pytest.approx(
+        -854.30277980, abs=1e-8
+    )
+    assert kinetic.log_retrieval_profile(0.9, 1, 1, -1000, 8) == pytest.approx(
+        -893.0572905, abs=1e-7
+    )
+
+
 def test_p2_9_without_a_slope_there_is_no_recency():
     """P2-9."""
     three = kinetic.retrieval_profile([0.05, 0.5, 0.95], 1.0, 1.0, 0.0)
@@ -216,13 +256,17 @@ def test_arguments_broadcast_and_vanish_at_the_start():
     assert grid[1, 1] == pytest.approx(kinetic.retrieval_profile(0.25, 1.0, 1.0, 0.0))
     assert not kinetic.retrieval_profile(FIVE, 1.0, 0.0, 1.0).any()
     assert not kinetic.retrieval_profile(FIVE, 0.0, 1.0, 1.0).any()
+    mixed = kinetic.retrieval_profile(0.5, [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], 1.0)
+    assert mixed == pytest.approx([0.0, 0.0, kinetic.retrieval_profile(0.5, 1.0, 1.0, 1.0)])
 
 
 @pytest.mark.parametrize(
     "call",
     [
         lambda: kinetic.retrieval_profile(0.0, 1.0, 1.0, 1.0),
+        lambda: kinetic.retrieval_profile(-5.0, 0.0, 1.0, 1.0),
         lambda: kinetic.retrieval_profile(0.5, -1.0, 1.0, 1.0),
+        lambda: kinetic.profile_minimum(1.0, np.nan, 0.0),
         lambda: kinetic.retrieval_profile(0.5, 1.0, -1.0, 1.0),
         lambda: kinetic.mode_response(1.0, 1.0, 0.3, 0.5, 1.0),
         lambda: kinetic.soft_accuracy(0.1, 2.5),

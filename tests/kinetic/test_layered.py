@@ -13,6 +13,7 @@ from tokenflock.kinetic.graphon import Averages
 
 BETA, SLOPE, END = 1.1, 1.3, 0.8
 CELLS, MODES = 24, 20
+PLACES = np.arange(CELLS + 1) / CELLS
 
 
 def start_law(s, x):
@@ -66,6 +67,17 @@ def test_averages_are_markov_and_second_order(slope):
     off = np.abs((matrix @ s**2)[1:] - (mass * inner**2).sum(axis=1))
     assert off.max() <= 1 / (4 * CELLS**2)
     assert np.all(np.triu(matrix, 1) == 0)
+
+
+@pytest.mark.parametrize("slope", [-1e5, -1e4, -150.0, 150.0, 1e4, 1e5])
+def test_averages_of_steep_biases(slope):
+    """The mean of s' under k(s, s'): s - 1/slope + s/(e^{slope s} - 1), or 1/|slope| from the first token."""
+    matrix, s = np.asarray(Averages.of(flock.ALiBi(slope, False), CELLS).matrix()), PLACES
+    exact = s[1:] - 1 / slope if slope > 0 else np.full(CELLS, -1 / slope)
+    far = np.abs(slope) * s[1:]
+    exact = exact + np.sign(slope) * s[1:] * np.exp(-far) / -np.expm1(-far)
+    np.testing.assert_allclose((matrix @ s)[1:], exact, rtol=1e-13)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-14)
 
 
 @pytest.mark.parametrize("slope", [-2.0, 0.0, 1.0])

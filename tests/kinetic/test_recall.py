@@ -6,6 +6,7 @@ import pytest
 
 import tokenflock as flock
 from tokenflock import kinetic, theory
+from tokenflock.kinetic.retrieval import enough_shifts
 
 MODEL = flock.Kinetic(1.0, 1.0)
 TIME = 0.6
@@ -96,12 +97,47 @@ def test_steps_are_fine_enough(short):
     [
         ({"tokens": [30]}, "1..n-1"),
         ({"tokens": []}, "1..n-1"),
+        ({"tokens": [3.5]}, "1..n-1"),
         ({"shifts": 1}, "at least 2"),
         ({"prompts": 1}, "at least 2"),
+        ({"words": 0}, "words must be a whole number, at least 1"),
+        ({"seed": -1}, "seed must be"),
+        ({"t1": np.nan}, "positive and finite"),
+        ({"t1": -1.0}, "positive and finite"),
+        ({"dt": np.nan}, "positive and finite"),
+        ({"dt": -0.1}, "positive and finite"),
+        ({"dt": 1e-8}, "use a larger dt"),
         ({"model": flock.NoisyUSA(1.0, 0.1)}, "without noise"),
     ],
 )
 def test_requests_that_have_no_answer_are_refused(change, words):
     given = {"model": MODEL, "n": 30, "tokens": [3], "t1": 1.0, "prompts": 4, "shifts": 4}
+    given |= {"seed": 0, "dt": 0.1}
     with pytest.raises(flock.InputError, match=words):
-        kinetic.sample_recall(**{**given, **change}, seed=0, dt=0.1)
+        kinetic.sample_recall(**{**given, **change})
+
+
+def test_default_shifts_carry_all_but_a_thousandth_of_the_profile():
+    """8 at beta = 1, as ever; at beta = 8 and 50 words modes above 7 are a fourteenth of S_t."""
+    places = np.array([0.2, 0.9])
+    assert enough_shifts(MODEL, places, TIME, 8) == 8
+    shifts = enough_shifts(flock.Kinetic(8.0, 1.0), places, 1e-3, 50)
+    kept, whole, few = (
+        theory.retrieval_profile(places, 8.0, 1e-3, 1.0, 50, modes)
+        for modes in (shifts - 1, None, 7)
+    )
+    assert kept == pytest.approx(whole, rel=1e-3)
+    assert np.all(few < 0.99 * whole)
+
+
+@pytest.mark.slow
+def test_few_shifts_sample_the_sum_over_their_modes():
+    """shifts = 2 has one mode: its profile is that mode's share of S_t, far from the whole."""
+    found = kinetic.sample_recall(MODEL, 30, [16], TIME, prompts=400, seed=4, dt=0.1, shifts=2)
+    one, whole = (
+        theory.retrieval_profile(found.position.values, 1.0, TIME, 1.0, modes=modes)
+        for modes in (1, None)
+    )
+    room = 4 * found.profile_error.values + one / 30
+    assert np.all(np.abs(found.profile.values - one) < room)
+    assert np.all(whole - one > room)

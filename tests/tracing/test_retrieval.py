@@ -25,7 +25,14 @@ from tokenflock.tracing import Words
 from tokenflock.tracing.retrieval import standard_error
 from tokenflock.tracing.retrieval_files import THEORY, draw_retrieval
 from tokenflock.tracing.retrieval_prompts import make_prompts
-from tokenflock.tracing.retrieval_words import contrast, part_response, parts, plain_words, summary
+from tokenflock.tracing.retrieval_words import (
+    contrast,
+    errors_needed,
+    part_response,
+    parts,
+    plain_words,
+    summary,
+)
 
 pytestmark = pytest.mark.xdist_group("trace-command")
 N = 12
@@ -179,6 +186,22 @@ def test_primacy_recency_and_the_first_token_are_told_apart(found):
     fallen = shaped(found, [1.0, 0.5, 1.0, 1.0, 1.0, 9.0])
     assert contrast(fallen, "early", 3).answer == "no"
     assert contrast(fallen, "recent", 3).answer == "unclear"
+    assert errors_needed(2) == pytest.approx(12.706, abs=1e-3)
+    assert errors_needed(8) == pytest.approx(2.3646, abs=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (3, 1)])
+def test_noise_is_seen_in_one_case_of_twenty(shape):
+    """Normal noise in 2000 layers: 5 % of answers, within 4 standard deviations of that count."""
+    import xarray as xr
+
+    noise = np.random.default_rng(8).normal(size=(*shape, 2000, 4))
+    axes = ("prompt", "set", "layer", "position")
+    place = {"position": [1, 2, 5, 10], "s0": ("position", np.array([1, 2, 5, 10]) / 10)}
+    data = xr.Dataset({"response_samples": (axes, 1 + noise)}, place, {"read": 10})
+    answers = [contrast(data, "early", layer).answer for layer in range(2000)]
+    seen = sum(answer != "unclear" for answer in answers)
+    assert seen == pytest.approx(100, abs=4 * np.sqrt(95))
 
 
 def test_words_say_what_it_is_and_is_not(found):
@@ -213,7 +236,12 @@ def test_picture_shows_the_theory_beside_it_as_another_model(found):
         ({"sets": 0}, "at least one set"),
         ({"read": 1}, "between 2 and 12"),
         ({"read": 13}, "between 2 and 12"),
-        ({"positions": [0, 3]}, "count from 1 to 12"),
+        ({"read": 5.5}, "read must be a whole number"),
+        ({"seed": -1}, "a seed is"),
+        ({"draws": 2.5}, "draws must be a whole number"),
+        ({"positions": [0, 3]}, "from 1 to 12"),
+        ({"positions": [1.7, 5.9]}, "whole numbers from 1 to 12"),
+        ({"positions": 4.5}, "positions must be a whole number"),
         ({"positions": 1}, "2 or more positions"),
         ({"length": 40}, "use --length 12"),
         ({"length": 4}, "needs 8 or more"),
@@ -291,7 +319,14 @@ def test_command_refuses_in_a_sentence(folder, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     assert "refusing" in refused(folder, "--random", 1, "--out", tmp_path / "mine", "--overwrite")
+    assert "--seed" in refused(folder, "--random", 1, "--seed", "-1", *out)
     assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no files")
+def test_a_place_that_takes_no_folder_is_refused_at_once(folder):
+    """Before the model is read: a folder without one is not reached."""
+    assert "cannot write /proc/none/here" in refused(folder / "nothing", "--out", "/proc/none/here")
 
 
 def test_help_says_what_is_measured():
@@ -322,7 +357,7 @@ def test_ctrl_c_leaves_nothing_of_a_retrieval(folder, tmp_path):
 
 @pytest.mark.slow
 def test_smollm_knows_its_own_token_best_and_its_first_token_apart():
-    """On eight reviews (docs/trace.md): own over others 10 at the end, first over middle 2.2 to 3.9.
+    """On eight reviews (docs/trace.md): own over others 15 at the end, first over middle 1.7 to 2.4.
 
     One short text must show the same signs.
     """

@@ -65,7 +65,9 @@ def retrieval(
     no_attention: bool = NO_ATTENTION,
     beta_scale: float = BETA_SCALE,
     precision: str | None = PRECISION,
-    seed: int = typer.Option(0, "--seed", metavar="N", help="Seed of replacements and prompts."),
+    seed: int = typer.Option(
+        0, "--seed", metavar="N", min=0, help="Seed of replacements and prompts."
+    ),
     out: Path | None = OUT,
     overwrite: bool = OVERWRITE,
     as_json: bool = JSON,

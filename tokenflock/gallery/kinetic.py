@@ -36,7 +36,7 @@ def _grid(points: int) -> np.ndarray:
         "words": 8,
         "points": 400,
         "shown": (0.25, 0.5, 1.0, 2.0, 5.0),
-        "overlay": tuple(1 + np.arange(11) / 10),
+        "overlay": tuple(1 + tenth / 10 for tenth in range(11)),
     },
     paper={"points": 800},
 )
@@ -93,7 +93,7 @@ def _one_profile(axes: Any, data: xr.Dataset, colour: Any, label: str | None) ->
     quick={
         "slope": 1.0,
         "words": 8,
-        "betas": tuple(np.arange(1, 49) / 10),
+        "betas": tuple(tenth / 10 for tenth in range(1, 49)),
         "marked": (1.0, 2.0, 3.0),
     },
 )
@@ -228,11 +228,12 @@ def _(plt: Any, data: xr.Dataset) -> Any:
 
 @ALBUM.figure(
     "circle",
-    title="Tokens drift to the first, together with their neighbours in the text",
+    title="Tokens drift to the first, earlier ones ahead of later ones",
     shows="four arcs of 16 tokens each: crosses are the start, rings the tokens at depth t, coloured by "
     "their arc (first to last in the text: blue, orange, green, pink). The first token (star) rests "
-    "and the first arc closes on it; later arcs follow, each staying together, and the one that "
-    "starts opposite to the first token leaves last",
+    "and the first arc closes on it; the second and the fourth reach it by t = 4, the second drawn out on "
+    "its way (27 degrees at t = 1). The third starts far from all others and leaves last: at t = 4 its first "
+    "token is 58 degrees ahead of the next. At t = 10 all are at one point",
     quick={
         "n": 64,
         "beta": 1.0,

@@ -36,7 +36,7 @@ ALBUM = Album("2601.21942")
     "standard errors) on their formula ((d-1)/cosh^2(beta) - 2)/d",
     quick={
         "dimensions": tuple(range(2, 17)),
-        "betas": tuple(np.round(np.linspace(0.1, 2.5, 17), 4)),
+        "betas": tuple(np.round(np.linspace(0.1, 2.5, 17), 4).tolist()),
         "lines": (3, 4, 8, 16),
         "entries": 200_000,
     },
@@ -113,7 +113,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         "layers": 3000,
         "dt": 0.1,
     },
-    paper={"starts": tuple(np.round(np.linspace(-0.9, 0.9, 13), 2)), "runs": 4000, "layers": 6000},
+    paper={"starts": tuple(np.round(np.linspace(-0.9, 0.9, 13), 2).tolist()), "runs": 4000, "layers": 6000},
 )
 def absorption(job: Job) -> xr.Dataset:
     """Shares of R < 0 after the layers and after the same time of the limit, beside the probability."""

@@ -14,8 +14,9 @@ from jaxtyping import Array, Float
 
 from ..masks import ALiBi, Mask
 
-# Gauss-Legendre on one cell: exact to rounding for slopes up to a few cells' inverse lengths.
+# Gauss-Legendre on one cell: exact to rounding for |slope|/cells below `STEEP`.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+STEEP = 8.0
 
 
 class Averages(eqx.Module):
@@ -30,15 +31,13 @@ class Averages(eqx.Module):
         """The averages of a causal mask; without a bias the slope is 0."""
         slope = mask.slope if isinstance(mask, ALiBi) else jnp.zeros(())
         places = jnp.arange(cells + 1) / cells
-        # Measured from s_i, or from 0 for slopes below 0: exponents are then at most 0.
-        origin = jnp.where(slope >= 0, places, 0.0)[:, None]
         behind = jnp.tril(jnp.ones((cells + 1, cells), bool), -1)
-        reach = jnp.where(
-            behind, jnp.exp(jnp.where(behind, slope * (places[:-1] - origin), 0.0)), 0
-        )
-        within = (NODES + 1) / 2
-        inside = WEIGHTS * jnp.exp(slope * within / cells)
-        left, right = reach * (inside @ (1 - within)), reach * (inside @ within)
+        # From the nearer end of a cell to s_i, or to 0 for slopes below 0: exponents are at most 0.
+        nearer = jnp.where(slope >= 0, places[1:] - places[:, None], places[:-1])
+        reach = jnp.where(behind, jnp.exp(jnp.where(behind, slope * nearer, 0.0)), 0.0)
+        near, far = _ends(jnp.abs(slope) / cells)
+        left = reach * jnp.where(slope >= 0, far, near)
+        right = reach * jnp.where(slope >= 0, near, far)
         total = jnp.sum(left + right, axis=1, keepdims=True).at[0].set(1.0)
         return Averages(left / total, right / total, slope)
 
@@ -65,3 +64,17 @@ class Averages(eqx.Module):
         x = size * late
         mean = jnp.where(x > 0, -jnp.expm1(-x) / jnp.where(x > 0, x, 1.0), 1.0)
         return jnp.exp(-size * distance) / (late * mean)
+
+
+def _ends(steepness: Float[Array, ""]) -> tuple[Array, Array]:
+    """int_0^1 (1 - y) e^{-cy} dy and int_0^1 y e^{-cy} dy: the weights of a cell's near and far end.
+
+    (c - 1 + e^{-c})/c^2 and (1 - (1 + c) e^{-c})/c^2, which cancel for small c: there by quadrature.
+    """
+    within = (NODES + 1) / 2
+    gentle = jnp.minimum(steepness, STEEP)
+    mass = WEIGHTS / 2 * jnp.exp(-gentle * within)
+    c = jnp.maximum(steepness, STEEP)
+    near, far = (c - 1 + jnp.exp(-c)) / c**2, (1 - (1 + c) * jnp.exp(-c)) / c**2
+    steep = steepness > STEEP
+    return jnp.where(steep, near, mass @ (1 - within)), jnp.where(steep, far, mass @ within)

@@ -27,18 +27,22 @@ from jaxtyping import Array, Complex, Float, Int
 from ..density import Law
 from ..dynamics import Dynamics
 from ..errors import require
+from ..masks import ALiBi
 from ..meanfield import laws
 from ..meanfield.cdf import distribution_of_law
 from ..measure import from_angles
 from ..reduce import Dense
 from ..space import Sphere
+from ..terms import Attention
+from ..theory import kinetic as theory
 
 if TYPE_CHECKING:
     import xarray as xr
 
 # Pairs of tokens whose forces are held at once: some 100 MB.
 PAIRS_AT_ONCE = 4_000_000
-MOST_STEPS = 1_000_000
+MOST_STEPS = 100_000
+FEWEST_SHIFTS = 8
 
 
 class Prompt(eqx.Module):
@@ -59,7 +63,7 @@ def sample_recall(
     prompts: int,
     seed: int,
     dt: float,
-    shifts: int = 8,
+    shifts: int | None = None,
     words: int = 8,
     law: Law | None = None,
 ) -> xr.Dataset:
@@ -67,11 +71,23 @@ def sample_recall(
 
     Prompts are n independent tokens of the law (uniform when omitted). `response` tends to `mode_response`
     of a_m at s0 = k/n for uniform tokens, and to the C of `correlations` for others, with a bias of order
-    1/n; `profile`, the sum over modes with the weights e^{-pi^2 m^2/(2 words^2)}, tends to
-    `retrieval_profile`. `_error` are standard errors over the prompts, of real and imaginary parts. All
-    runs are one compiled call of fixed steps dt (Tsit5); cost n^2 shifts prompts per token k and stage.
+    1/n; `profile`, the sum over these modes with the weights e^{-pi^2 m^2/(2 words^2)}, tends to
+    `retrieval_profile(..., modes=shifts - 1)`. Without `shifts` there are so many, 8 at least, that the
+    modes left out are a thousandth of S_t. `_error` are standard errors over the prompts, of real and
+    imaginary parts. All runs are one compiled call of fixed steps dt (Tsit5); cost n^2 shifts prompts per
+    token k and stage.
     """
-    _check(model, n, tokens, prompts, shifts)
+    _check_counts(
+        n=(n, 2),
+        prompts=(prompts, 2),
+        words=(words, 1),
+        seed=(seed, 0),
+        shifts=(2 if shifts is None else shifts, 2),
+    )
+    _check_tokens(tokens, n)
+    _check_flow(model, t1, dt)
+    if shifts is None:
+        shifts = enough_shifts(model, np.asarray(tokens) / n, t1, words)
     chosen = laws.uniform() if law is None else law
     drawn = _draw(jr.key(seed), n, np.repeat(tokens, prompts), shifts, chosen)
     covariances = np.asarray(_covariances(model, drawn, jnp.asarray(t1), jnp.asarray(dt)))
@@ -81,17 +97,57 @@ def sample_recall(
     return _dataset(each, profile, n, tokens, t1, words)
 
 
-def _check(model: Dynamics, n: int, tokens: Sequence[int], prompts: int, shifts: int) -> None:
+def _check_counts(**counts: tuple[int, int]) -> None:
+    """Every count is given with the least that makes sense."""
+    for name, (count, least) in counts.items():
+        require(
+            isinstance(count, int | np.integer) and count >= least,
+            f"{name} must be a whole number, at least {least}, got {count}",
+        )
+
+
+def _check_tokens(tokens: Sequence[int], n: int) -> None:
     require(
-        len(tokens) > 0 and all(1 <= k < n for k in tokens),
-        f"the tokens to recall are numbered 1..n-1 = {n - 1}, got {list(tokens)}",
+        len(tokens) > 0 and all(isinstance(k, int | np.integer) and 1 <= k < n for k in tokens),
+        f"the tokens to recall are whole numbers 1..n-1 = {n - 1}, got {list(tokens)}",
     )
-    require(shifts >= 2, f"shifts must be at least 2 so that places differ, got {shifts}")
-    require(prompts >= 2, f"a standard error needs at least 2 prompts, got {prompts}")
+
+
+def _check_flow(model: Dynamics, t1: float, dt: float) -> None:
+    require(
+        0 < t1 < np.inf and 0 < dt < np.inf,
+        f"t1 and dt must be positive and finite, got t1={t1}, dt={dt}; try dt=0.1",
+    )
+    require(
+        t1 / dt <= MOST_STEPS,
+        f"dt={dt:g} asks for {t1 / dt:.2g} steps, the most is {MOST_STEPS}; use a larger dt: Tsit5 is of "
+        "order 5, and sampling errors hide its own from dt=0.1 on",
+    )
     require(
         model.noise is None and model.space in (None, Sphere(2)),
         "recall is sampled from flows on the circle without noise; use Kinetic(beta, slope)",
     )
+
+
+def enough_shifts(model: Dynamics, places: np.ndarray, t1: float, words: int) -> int:
+    """The fewest that leave a thousandth of S_t out at every place, and 8 at least."""
+    term = model.terms
+    beta = np.asarray(term.beta) if isinstance(term, Attention) else np.zeros(())
+    if beta.size != 1 or not beta > 0:
+        return FEWEST_SHIFTS
+    assert isinstance(term, Attention)
+    slope = float(term.mask.slope) if isinstance(term.mask, ALiBi) else 0.0
+    all_modes = theory.modes_needed(float(beta))
+
+    def left_out(modes: int) -> float:
+        logs = [
+            theory.log_retrieval_profile(places, float(beta), t1, slope, words, count)
+            for count in (modes, all_modes)
+        ]
+        return float(-np.expm1(logs[0] - logs[1]).min())
+
+    enough = (modes for modes in range(FEWEST_SHIFTS - 1, all_modes) if left_out(modes) < 1e-3)
+    return 1 + next(enough, all_modes)
 
 
 def _draw(key: Array, n: int, tokens: np.ndarray, shifts: int, law: Law) -> Prompt:

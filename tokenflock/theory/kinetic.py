@@ -14,7 +14,7 @@ Fourier coefficients here are normalised, (1/2pi) int; the paper prints the inte
 computes with it (otherwise every a_n would be 2 pi times larger).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,9 @@ DOUBLE_WELL_TIME = 1.5
 
 # Below this argument I_1(z)/(z/2) is its series to rounding (the next term is z^6/9216).
 SERIES_BELOW = 1e-3
+# log s0 at which profiles are scanned for their minima, finely where all but tiny times have theirs.
+FINE_SCAN = float(np.log(1e-12))
+FINE = np.linspace(FINE_SCAN, 0.0, 4001)
 
 
 def graphon(s: ArrayLike, earlier: ArrayLike, slope: ArrayLike) -> Array:
@@ -57,10 +60,15 @@ def graphon(s: ArrayLike, earlier: ArrayLike, slope: ArrayLike) -> Array:
 
 
 def _weight(s: Array, earlier: Array, slope: Array) -> Array:
-    """The formula of `graphon` for s' <= s, with exponents at most 0 for either sign of lambda."""
+    """The formula of `graphon` for s' <= s."""
+    return np.exp(_log_weight(s, earlier, slope))
+
+
+def _log_weight(s: Array, earlier: Array, slope: Array) -> Array:
+    """log k(s, s') for s' <= s, with exponents at most 0 for either sign of lambda."""
     size = np.abs(slope)
     distance = np.where(slope >= 0, s - earlier, earlier)
-    return np.exp(-size * distance) / (s * special.exprel(-size * s))
+    return -size * distance - np.log(s * special.exprel(-size * s))
 
 
 def graphon_time(s: ArrayLike, s0: ArrayLike, slope: ArrayLike) -> Array:
@@ -137,6 +145,20 @@ def _log_bessel_factor(log_c: Array, delay: Array) -> Array:
     return log_c + np.where(small, series, np.log(special.i1e(safe)) + z - np.log(safe / 2))
 
 
+def _log_bessel_growth(log_c: Array, delay: Array) -> Array:
+    """log psi_c'(Y), psi_c'(y) = sum_k c^{k+2} y^k/(k!(k+2)!) = c^2 I_2(z)/(z/2)^2, z = 2 sqrt(c y)."""
+    log_c, delay = np.broadcast_arrays(log_c, delay)
+    with np.errstate(divide="ignore"):
+        z = 2 * np.exp((log_c + np.log(delay)) / 2)
+    small, large = z < SERIES_BELOW, z > 10.0
+    safe = np.where(small, 1.0, z)
+    # I_2 = I_0 - 2 I_1/z holds for every z, and loses no digits where I_2 is near I_0.
+    far = special.i0e(safe) - 2 * special.i1e(safe) / safe
+    near = special.ive(2, np.where(large, 1.0, safe))
+    exact = np.log(np.where(large, far, near)) + z - 2 * np.log(safe / 2)
+    return 2 * log_c + np.where(small, np.log1p(z**2 / 12 + z**4 / 384) - np.log(2.0), exact)
+
+
 def _log_damping(modes: int, words: ArrayLike) -> Array:
     """log omega_n = -pi^2 n^2/(2 M^2): what the decoder of M words keeps of mode n."""
     words = whole("words", words, 1, advice="count the codewords on the circle")
@@ -154,12 +176,12 @@ def log_retrieval_profile(
     """log S_t(s0), also where S_t leaves the range of doubles; beta, t > 0. See the next one."""
     s0 = _position("s0", s0)
     beta = inverse_temperature(beta, positive=True)
-    t = bounded("t", t, 0, np.inf, closed="neither", advice="at t=0 nothing is remembered")
+    t = _later(t)
     modes = modes_needed(beta) if modes is None else modes
     log_c = log_mode_rates(modes, beta) + np.log(t)[..., None]
     delay = graphon_time(1.0, s0, slope)[..., None]
     each = _log_bessel_factor(log_c, delay) + _log_damping(modes, words)
-    return np.log(_weight(np.asarray(1.0), s0, _slope(slope))) + special.logsumexp(each, axis=-1)
+    return _log_weight(np.asarray(1.0), s0, _slope(slope)) + special.logsumexp(each, axis=-1)
 
 
 def retrieval_profile(
@@ -177,10 +199,11 @@ def retrieval_profile(
     s0 -> 1-); `modes` terms of the sum, `modes_needed(beta)` when omitted.
     """
     beta, t = inverse_temperature(beta), _time(t)
-    if (beta == 0).all() or (t == 0).all():
-        shape = np.broadcast_shapes(*(np.shape(x) for x in (s0, beta, t, slope, words)))
-        return np.zeros(shape)[()]
-    return np.exp(log_retrieval_profile(s0, beta, t, slope, words, modes))
+    # Without attention or at the start nothing is remembered; ones stand in where logs have no value.
+    some = (beta > 0) & (t > 0)
+    beta, t = np.where(beta > 0, beta, 1.0), np.where(t > 0, t, 1.0)
+    logs = log_retrieval_profile(s0, beta, t, slope, words, modes)
+    return np.where(some, np.exp(logs), 0.0)[()]
 
 
 def profile_minimum(
@@ -189,21 +212,51 @@ def profile_minimum(
     """The position s0 where S_t is least; 1.0 where S_t decreases to the end (no recency).
 
     S_t falls from infinity at 0. For lambda > 0 and t below `smallness_time` it has one minimum, inside
-    (0, 1) (2605.09213). Found in log s0 from a scan of [1e-12, 1]; accurate to about 1e-7.
+    (0, 1) (2605.09213). Where S_t turns from falling to rising is a root of its derivative, found between
+    neighbours of a scan of [1e-300, 1] and accurate to rounding; at the end t < `recency_threshold` decides.
     """
-
-    def height(log_s0: ArrayLike) -> Array:
-        return log_retrieval_profile(np.exp(log_s0), beta, t, slope, words, modes)
-
-    scan = np.linspace(np.log(1e-12), 0.0, 4001)
-    lowest = int(np.argmin(height(scan)))
-    if lowest == len(scan) - 1:
+    log_retrieval_profile(1.0, beta, t, slope, words, modes)  # refuses what has no profile
+    if slope <= 0:
         return 1.0
-    around = (scan[max(lowest - 1, 0)], scan[lowest + 1])
-    found = optimize.minimize_scalar(
-        lambda x: float(height(x)), bounds=around, method="bounded", options={"xatol": 1e-12}
-    )
-    return float(np.exp(found.x))  # type: ignore[attr-defined]
+
+    def falling(log_s0: ArrayLike) -> Array:
+        return _log_steepness(np.exp(log_s0), beta, t, slope, words, modes)
+
+    scan = np.concatenate([np.linspace(np.log(1e-300), FINE_SCAN, 2000)[:-1], FINE])
+    signs = np.sign(falling(scan))
+    # The same sign exactly: t = t_crit is the border between a minimum inside and one at the end.
+    signs[-1] = 1.0 if t >= recency_threshold(beta, slope, words, modes) else -1.0
+    if signs[0] < 0:
+        raise ValueError(
+            f"S_t is least at a position below 1e-300 for t={t:g}, slope={slope:g}; use a larger t"
+        )
+    turns = np.flatnonzero((signs[:-1] > 0) & (signs[1:] <= 0))
+    found = [float(np.exp(_root(falling, scan[i], scan[i + 1]))) for i in turns]
+    found += [1.0] if signs[-1] > 0 else []
+    return found[int(np.argmin(log_retrieval_profile(found, beta, t, slope, words, modes)))]
+
+
+def _root(falling: Callable[[float], Array], low: float, high: float) -> float:
+    """Where a function changes sign between two points; the upper one where rounding hides the change."""
+    if falling(high) > 0:
+        return high
+    found = optimize.root_scalar(lambda x: float(falling(x)), bracket=(low, high), xtol=1e-15)
+    return float(found.root)
+
+
+def _log_steepness(
+    s0: ArrayLike, beta: float, t: float, slope: float, words: int, modes: int | None
+) -> Array:
+    """log of (Psi'/Psi)(Y)/(1 - e^{-lambda s0}), Psi = sum_n omega_n psi_{c_n}: above 0 where S_t falls.
+
+    S_t = k(1, s0) Psi(Y), d log k/ds0 = lambda and dY/ds0 = -lambda/(1 - e^{-lambda s0}); lambda > 0.
+    """
+    modes = modes_needed(beta) if modes is None else modes
+    log_c = log_mode_rates(modes, beta) + np.log(t)
+    delay, damping = graphon_time(1.0, s0, slope)[..., None], _log_damping(modes, words)
+    growth = special.logsumexp(_log_bessel_growth(log_c, delay) + damping, axis=-1)
+    size = special.logsumexp(_log_bessel_factor(log_c, delay) + damping, axis=-1)
+    return np.asarray(growth) - np.asarray(size) - np.log(-np.expm1(-slope * np.asarray(s0)))
 
 
 def smallness_time(beta: ArrayLike, slope: ArrayLike) -> Array:
@@ -325,3 +378,7 @@ def _slope(slope: ArrayLike) -> Array:
 
 def _time(t: ArrayLike) -> Array:
     return bounded("t", t, 0, np.inf, closed="low", advice="the flow runs forwards from t=0")
+
+
+def _later(t: ArrayLike) -> Array:
+    return bounded("t", t, 0, np.inf, closed="neither", advice="at t=0 nothing is remembered")

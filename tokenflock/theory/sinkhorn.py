@@ -121,19 +121,29 @@ def softmax_shift(variance: ArrayLike, bandwidth: ArrayLike) -> Array:
 def sinkhorn_heat_variance(t: ArrayLike, variance: ArrayLike, bandwidth: ArrayLike) -> Array:
     """S(t) of x' = -(2/eps)(E_inf[y|x] - x): S' = 2 - eps/(S + sqrt(S^2 + eps^2/4)), below S_0 + 2t.
 
-    With z = (2S + sqrt(4 S^2 + eps^2))/eps the time is (eps/8)(z - log z + 2 log(z - 1)) plus a constant.
+    With z = (2S + sqrt(4 S^2 + eps^2))/eps the time is (eps/8)(z - log z + 2 log(z - 1)) plus a constant;
+    solved for log(z - 1), so that S keeps its digits at every size: S = eps q(2 + q)/(4(1 + q)), q = z - 1.
     """
 
-    def clock(S: float, eps: float) -> float:
-        z = (2 * S + np.hypot(2 * S, eps)) / eps
-        return eps / 8 * (z - np.log(z) + 2 * np.log(z - 1))
+    def log_excess(S: float, eps: float) -> float:
+        r = 2 * S / eps
+        return float(np.log(r + r * (r / (1 + np.hypot(r, 1.0)))))
+
+    def clock(log_q: float) -> float:
+        q = np.exp(log_q)
+        return q - np.log1p(q) + 2 * log_q
 
     def one(t: float, S: float, eps: float) -> float:
-        if t == 0:
-            return S
-        late = clock(S, eps) + t
-        bracket = (S, S + 2 * t)
-        return float(optimize.root_scalar(lambda x: clock(x, eps) - late, bracket=bracket).root)
+        if t == 0 or not np.isfinite(8 * (S + 2 * t) / eps):
+            # So small a bandwidth is the heat equation itself, to rounding.
+            return S + 2 * t
+        low = log_excess(S, eps)
+        late = clock(low) + 8 * t / eps
+        # Rounding may leave the clock of S + 2t a little early.
+        bracket = (low, log_excess(S + 2 * t, eps) + 1e-9)
+        found = optimize.root_scalar(lambda x: clock(x) - late, bracket=bracket, xtol=1e-15)
+        q = np.exp(found.root)
+        return min(eps * (q / (1 + q) * (2 + q)) / 4, S + 2 * t)
 
     return np.vectorize(one, otypes=[float])(*_heat_arguments(t, variance, bandwidth))
 

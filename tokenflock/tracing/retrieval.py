@@ -87,7 +87,8 @@ def retrieval_response(
     checkpoint = model if isinstance(model, Checkpoint) else open_checkpoint(model, precision)
     checkpoint.tokenizer = tokenizer or checkpoint.tokenizer
     change = _checked_change(change)
-    _check_counts(draws, sets)
+    _check_counts(draws, sets, seed)
+    _check_whole(length=length, random=random, read=read)
     prompts = make_prompts(checkpoint, text, words, random, length, split, pool, seed)
     require(
         prompts.length >= SHORTEST,
@@ -130,7 +131,18 @@ def _checked_change(change: Interventions | None) -> Interventions:
     return change
 
 
-def _check_counts(draws: int, sets: int) -> None:
+def _check_whole(**numbers: int | None) -> None:
+    """Positions and counts are whole numbers: 5.5 names no token."""
+    for name, number in numbers.items():
+        require(
+            number is None or isinstance(number, int | np.integer),
+            f"{name} must be a whole number, got {number}; round it",
+        )
+
+
+def _check_counts(draws: int, sets: int, seed: int) -> None:
+    _check_whole(draws=draws, sets=sets, seed=seed)
+    require(seed >= 0, f"a seed is a whole number from 0 on, got {seed}")
     require(draws >= 2, f"a variance needs 2 or more replacements, got draws={draws}")
     require(sets >= 1, f"there must be at least one set of replacements, got sets={sets}")
 
@@ -146,15 +158,16 @@ def _read_position(read: int | None, length: int) -> int:
 
 def _positions(positions: int | Sequence[int], late: int, length: int) -> np.ndarray:
     """Positions from 1, increasing: those given, or evenly spread from the first to the read one."""
-    if isinstance(positions, int):
+    if isinstance(positions, int | float | np.number):
+        _check_whole(positions=positions)  # type: ignore[arg-type]
         require(positions >= 2, f"a profile needs 2 or more positions, got {positions}")
         return np.unique(np.linspace(1, late, min(positions, late)).round().astype(int))
-    places = np.unique(np.asarray(positions, dtype=int))
+    given = np.unique(np.asarray(positions, dtype=float))
     require(
-        places.size > 0 and bool(np.all((places >= 1) & (places <= length))),
-        f"positions count from 1 to {length}, the length of the prompts, got {list(positions)}",
+        given.size > 0 and bool(np.all((given >= 1) & (given <= length) & (given % 1 == 0))),
+        f"positions are whole numbers from 1 to {length}, the length of the prompts, got {list(positions)}",
     )
-    return places
+    return given.astype(int)
 
 
 # --- the measurement ---
@@ -288,12 +301,14 @@ def _dataset(
     return xr.Dataset(variables, coords=coords, attrs=facts)
 
 
-def standard_error(values: np.ndarray) -> np.ndarray:
-    """Of the mean over (prompt, set, ...): prompts are independent; of one prompt, its sets are.
+def independent(values: np.ndarray) -> np.ndarray:
+    """The independent units of samples (prompt, set, ...): prompts; of one prompt, its sets."""
+    return values.mean(axis=1) if len(values) > 1 else values[0]
 
-    NaN where there is one of each.
-    """
-    units = values.mean(axis=1) if len(values) > 1 else values[0]
+
+def standard_error(values: np.ndarray) -> np.ndarray:
+    """Of the mean over (prompt, set, ...), from its independent units; NaN where there is one."""
+    units = independent(values)
     if len(units) == 1:
         return np.full(units.shape[1:], np.nan)
     return units.std(axis=0, ddof=1) / np.sqrt(len(units))

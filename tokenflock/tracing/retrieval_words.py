@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..plain import plain
-from .retrieval import standard_error
+from .retrieval import independent, standard_error
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,8 +19,8 @@ LABEL = (
 )
 # Parts of a prompt by relative position; the first token and the read one are told apart.
 QUARTER = 0.25
-# Differences of more than so many standard errors are called seen.
-SEEN = 2.0
+# Differences outside Student's two-sided interval of this level are called seen.
+LEVEL = 0.95
 Answer = Literal["yes", "no", "unclear"]
 
 
@@ -35,12 +35,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Whether a part answers more than the middle: yes, no (less), or unclear within two errors."""
+    """Whether a part answers more than the middle: yes, no (less), or unclear.
+
+    Seen is a difference of more than `needed` standard errors: Student's quantile for so few prompts.
+    """
 
     answer: Answer
     ratio: float
     difference: float
     error: float
+    needed: float
 
 
 def parts(data: xr.Dataset) -> dict[str, np.ndarray]:
@@ -73,12 +77,24 @@ def contrast(data: xr.Dataset, name: str, layer: int) -> Contrast | None:
     if not (masks[name].any() and masks["middle"].any()):
         return None
     here, middle = (_samples(data, masks[which], layer) for which in (name, "middle"))
-    difference = float((here - middle).mean())
-    error = float(standard_error((here - middle)[..., None])[0])
-    seen = abs(difference) > SEEN * error
+    apart = (here - middle)[..., None]
+    difference, error = float(apart.mean()), float(standard_error(apart)[0])
+    needed = errors_needed(len(independent(apart)))
+    seen = abs(difference) > needed * error
     answer: Answer = ("yes" if difference > 0 else "no") if seen else "unclear"
     level = float(middle.mean())
-    return Contrast(answer, float(here.mean()) / level if level else np.nan, difference, error)
+    ratio = float(here.mean()) / level if level else np.nan
+    return Contrast(answer, ratio, difference, error, needed)
+
+
+def errors_needed(units: int) -> float:
+    """Standard errors beyond which a mean of so many independent units differs from 0, at LEVEL.
+
+    Student's t: 12.7 for two units, 2.36 for eight, 1.96 for many; NaN for one, which has no error.
+    """
+    from scipy.stats import t
+
+    return float(t.ppf((1 + LEVEL) / 2, units - 1)) if units > 1 else np.nan
 
 
 def _samples(data: xr.Dataset, mask: np.ndarray, layer: int) -> np.ndarray:
@@ -157,8 +173,15 @@ def _shape(data: xr.Dataset, name: str, what: str, layer: int) -> str:
         verb = verb.replace("move", "moves", 1)
     return (
         f"{what} {verb} in layer {layer}: {found.ratio:.2f} times, a difference of "
-        f"{found.difference:.2g} with a standard error of {found.error:.2g}"
+        f"{found.difference:.2g} with a standard error of {found.error:.2g}{_room(found)}"
     )
+
+
+def _room(found: Contrast) -> str:
+    """Said where few prompts make it hard to see anything."""
+    if np.isnan(found.needed) or found.needed < 3:
+        return ""
+    return f" ({found.needed:.3g} of them are needed at {LEVEL:.0%} with so few prompts)"
 
 
 def _depth(data: xr.Dataset) -> str:
