@@ -181,7 +181,8 @@ def log_retrieval_profile(
     log_c = log_mode_rates(modes, beta) + np.log(t)[..., None]
     delay = graphon_time(1.0, s0, slope)[..., None]
     each = _log_bessel_factor(log_c, delay) + _log_damping(modes, words)
-    return _log_weight(np.asarray(1.0), s0, _slope(slope)) + special.logsumexp(each, axis=-1)
+    total = np.asarray(special.logsumexp(each, axis=-1))
+    return (_log_weight(np.asarray(1.0), s0, _slope(slope)) + total)[()]
 
 
 def retrieval_profile(
