@@ -1,5 +1,7 @@
 """The limits of random layers: ballistic, modified and diffusive models in flock.solve."""
 
+import itertools
+
 import diffrax
 import jax
 import jax.numpy as jnp
@@ -127,6 +129,54 @@ def test_the_noise_has_the_covariance_of_random_heads():
     expected = eta / heads * (expected + np.einsum("pia,pjb->iajb", swing, swing) / len(m))
     np.testing.assert_allclose(found, expected, atol=1e-14)
     np.testing.assert_allclose(noise.panel.attended(x0.points, x0), s, atol=1e-14)
+
+
+def barycentres(x, A, beta):
+    """m_A of all tokens, one A after the other, (panel, n, d)."""
+    weights = np.exp(beta * np.einsum("pab,ib,ka->pik", A, x, x))
+    return weights / weights.sum(axis=2, keepdims=True) @ x
+
+
+def project(x, v):
+    return v - np.sum(x * v, axis=-1, keepdims=True) * x
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("projected", [False, True])
+def test_the_drift_with_a_mean_of_V_is_the_chains_mean_to_second_order(heads, projected):
+    """E x(1) - x over all choices of the heads' A from a small panel, against eta b + (eta^2/2) P b'b.
+
+    b is the drift of the limit at the start. With F = E EV m_A, the chain's mean moves by eta PF + O(eta^2)
+    and so does the flow, which turns on the way: (eta^2/2) grad_F F, here by finite differences.
+    """
+    beta, eta, panel = 1.5, 1e-4, 6
+    EV = np.array([[1.0, 0.7, -0.4], [0.2, 0.5, 0.9], [-0.8, 0.3, 1.2]])
+    law = rd.HeadLaw(
+        rd.Values(0.6, mean=EV, entries=rd.Normal()), rd.ProductScores(1.0), rd.AmongTokens(beta)
+    )
+    model = rd.diffusive(law, D, step=eta, heads=heads, projected=projected, panel=panel)
+    A, x = np.asarray(model.noise.panel.A), np.asarray(X0.points)
+    pushes = barycentres(x, A, beta) @ EV.T
+    choices = np.array(list(itertools.product(range(panel), repeat=heads)))
+    push = pushes[choices].mean(axis=1)
+    push = project(x, push) if projected else push
+    ends = x + eta * push
+    ends /= np.linalg.norm(ends, axis=-1, keepdims=True)
+    mean = project(x, ends.mean(axis=0) - x) / eta
+
+    def field(x):
+        return project(x, (barycentres(x, A, beta) @ EV.T).mean(axis=0))
+
+    along = field(x)
+    turned = project(x, field(x + 1e-5 * along) - field(x - 1e-5 * along)) / 2e-5
+    second = np.asarray(model.field(0.0, X0.points, X0) - along) / eta
+    np.testing.assert_allclose(second, (mean - along) / eta - turned / 2, atol=20 * eta)
+    # Each of the three parts is far larger than what is allowed here.
+    assert np.max(np.abs(turned)) > 0.3
+    if not projected:
+        swing = pushes - pushes.mean(axis=0)
+        radial = project(x, (np.sum(swing * x, axis=-1, keepdims=True) * swing).mean(axis=0))
+        assert np.max(np.abs(radial)) / heads > 5 * 20 * eta
 
 
 def test_gaussian_heads_have_no_drift_and_the_model_can_be_described():

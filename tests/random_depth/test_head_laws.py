@@ -1,5 +1,7 @@
 """Random heads: exact joint draws, the same layer as the engine's, and the overlap drift they cause."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -60,6 +62,29 @@ def attended(law, x, draws, seed):
     m = jax.vmap(lambda key: law.attending.sampled(law.scores, key, x, jnp.log(jnp.full(4, 0.25))))
     values = m(jr.split(jr.key(seed), draws))
     return np.einsum("rid,rjd->ij", values, values) / draws
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_heads_are_independent(drawn):
+    """Var of (1/H) sum_h V_h m_h falls like 1/H, with V = I as well: every head has an A of its own."""
+    d, n, draws = 3, 4, 4000
+    x, log_weights = jnp.asarray(unit((n, d))), jnp.log(jnp.full(n, 1 / n))
+    law = rd.HeadLaw(rd.Values(0.0, mean=1.0), rd.ProductScores(1.0), rd.AmongTokens(3.0))
+
+    def push(key, heads):
+        if drawn:
+            return law.moved_by(law.draw(key, d, heads), x, log_weights)
+        return law.displacement(key, x, log_weights, heads)
+
+    spreads = []
+    for heads in (1, 4):
+        keys = jr.split(jr.key(heads), draws)
+        found = np.asarray(jax.vmap(functools.partial(push, heads=heads))(keys))
+        squares = np.sum((found - found.mean(axis=0)) ** 2, axis=(1, 2))
+        spreads.append((squares.mean(), squares.std() / np.sqrt(draws) / squares.mean()))
+    (one, error), (four, other) = spreads
+    assert one / four == pytest.approx(4, abs=4 * 4 * np.hypot(error, other))
+    assert np.hypot(error, other) < 0.05
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Closed forms of random depth against quadrature, other libraries, and simulation."""
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad, solve_bvp
@@ -42,6 +43,53 @@ def test_p3_7_directions_lose_overlap_twice_as_fast_under_two_factors():
             found = rd.measured_direction_overlap(overlap, d, 20_000, seed=3, factors=factors)
             assert d * (found.value - overlap) == pytest.approx(value, abs=4 * d * found.error)
             assert d * found.error < 0.02
+
+
+def slowly(overlap, d):
+    """E cos(Ax, Ay) for A = W W'^T by mpmath: rho_d over Fisher's density in r, 30 digits."""
+    with mpmath.workdps(30):
+        R, half = mpmath.mpf(overlap), mpmath.mpf(1) / 2
+        ratio = 2 * (mpmath.gamma((d + 1) * half) / mpmath.gamma(d * half)) ** 2 / d
+        scale = (d - 1) * mpmath.gamma(d) / mpmath.gamma(d + half) / mpmath.sqrt(2 * mpmath.pi)
+
+        def weighed(z):
+            r = mpmath.tanh(z)
+            law = mpmath.sech(z) ** (d - 1) * (1 - R * r) ** (half - d)
+            law *= mpmath.hyp2f1(half, half, d + half, (1 + R * r) / 2)
+            return law * r * ratio * mpmath.hyp2f1(half, half, (d + 2) * half, r * r)
+
+        centre, reach = mpmath.atanh(R), mpmath.mpf(60) / (d - 1)
+        total = mpmath.quad(
+            weighed, [centre - reach, centre - 1, centre, centre + 1, centre + reach]
+        )
+        return float(scale * (1 - R * R) ** (d * half) * total)
+
+
+@pytest.mark.parametrize(("overlap", "d"), [(0.3, 2), (0.3, 3), (0.9999, 4), (1e-3, 7)])
+def test_direction_overlaps_hold_at_small_d_and_near_the_ends(overlap, d):
+    assert theory.direction_overlap(overlap, d) == pytest.approx(slowly(overlap, d), rel=1e-10)
+    assert theory.direction_overlap(-overlap, d) == -theory.direction_overlap(overlap, d)
+
+
+def test_the_slow_coefficient_has_its_limits_at_both_ends():
+    """R -> 1: 1 + (d-1)(slope - 1)/2, slope = ((d-1)/(d-2))^factors; R -> 0: continuous; d -> infinity: 2."""
+    for d in (4, 40, 61, 500):
+        for factors in (1, 2):
+            end = 1 + (d - 1) * (((d - 1) / (d - 2)) ** factors - 1) / 2
+            found = theory.slow_coefficient(1 - 1e-12, d, factors)
+            assert found == pytest.approx(end, rel=1e-4)
+            middle = theory.slow_coefficient([0.0, 1e-3], d, factors)
+            assert middle[0] == pytest.approx(middle[1], abs=1e-5)
+    assert theory.slow_coefficient(0.0, 40) == pytest.approx(1.906426, abs=1e-6)
+    assert theory.slow_coefficient(0.5, 10**5) == pytest.approx(2, abs=1e-4)
+    assert np.isfinite(theory.slow_coefficient(np.linspace(-0.99, 0.99, 9), 2)).all()
+    np.testing.assert_array_equal(theory.direction_overlap([-1, 0, 1], 2), [-1, 0, 1])
+
+
+@pytest.mark.parametrize("start", [2.0, 1.0, -1.0, np.nan])
+def test_a_simplex_starts_between_its_ends(start):
+    with pytest.raises(ValueError, match="gamma0"):
+        theory.simplex_overlap([0, 1], start, lambda _: (0.1, 0.1))
 
 
 def test_the_slow_coefficient_is_two_not_one():
@@ -129,47 +177,6 @@ def test_p3_8_and_9_paths_of_the_slow_limit():
         assert np.all(np.abs(found - shares) < 4 * np.sqrt(0.25 / 1e4) + 2e-3)
     absorbed = np.mean(rd.slow_paths(times, 1.0, 0.5, seed=5)[:, -1] > 0)
     assert absorbed == pytest.approx(2 / 3, abs=4 * np.sqrt(2 / 9 / 1e4))
-
-
-@pytest.mark.parametrize("d", [4, 8])
-def test_p3_10_the_weak_error_is_of_second_order_in_the_step(d):
-    """P3-10: E R_12 at tau = 1.28, b = 0, by quadrature of the chain against its diffusion: slope 2 in eta.
-
-    No sampling, so the slope is measurable after all; the theorem only promises 1.
-    """
-    exact = theory.diffusion_expectation(lambda r: r, 1.28, d)(0.2)
-    steps = {0.4: 8, 0.2: 32, 0.1: 128}
-    errors = [
-        theory.chain_expectation(lambda r: r, n, eta, d)(0.2) - exact for eta, n in steps.items()
-    ]
-    slopes = np.log2(np.divide(errors[:-1], errors[1:]))
-    np.testing.assert_allclose(slopes, 2, atol=0.1)
-    assert abs(errors[0]) < 0.01
-    finer = theory.chain_expectation(lambda r: r, 8, 0.4, d, nodes=48)(0.2)
-    assert finer - exact == pytest.approx(errors[0], abs=1e-6)
-
-
-def test_p3_10_at_six_dimensions_the_second_order_nearly_cancels():
-    """Why no slope was seen: the error changes sign between d = 4 and 8; .02 and .003 hold at 6."""
-
-    def error(d, eta):
-        exact = theory.diffusion_expectation(lambda r: r, 1.28, d)(0.2)
-        return theory.chain_expectation(lambda r: r, round(1.28 / eta**2), eta, d)(0.2) - exact
-
-    assert abs(error(6, 0.8)) < 0.02
-    assert abs(error(6, 0.4)) < 0.003
-    assert error(4, 0.4) > 0.005 > -0.005 > error(8, 0.4)
-
-
-def test_one_flat_layer_has_the_moments_of_the_gram_formulas():
-    """(E dR, E dR^2)/eta^2 by quadrature as eta -> 0 against both formulas with s = |mean|^2."""
-    d, R, eta = 5, 0.3, 0.01
-    gram = np.array([[1, R], [R, 1]])
-    s = np.full((2, 2), (1 + R) / 2)
-    drift = theory.chain_expectation(lambda r: r - R, 1, eta, d)(R) / eta**2
-    square = theory.chain_expectation(lambda r: (r - R) ** 2, 1, eta, d)(R) / eta**2
-    assert drift == pytest.approx(theory.gram_drift(gram, s, d)[0, 1], abs=1e-3)
-    assert square == pytest.approx(theory.gram_variation(gram, s, d)[0, 1], abs=1e-3)
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.2])

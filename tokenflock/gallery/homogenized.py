@@ -35,7 +35,9 @@ PRINTED_K = 1.0
     title="Random layers make tokens collapse",
     shows="the mean overlap of pairs in chains of random layers (thin: single chains, band: 10 to 90 %, "
     "dots: their mean) against the simplex equation gamma' = drift(gamma; f, g) with f and g by Monte Carlo "
-    "(line). At beta = 0 it is a logistic curve (dashed); large beta slows the collapse",
+    "(line). At beta = 0 it is a logistic curve (dashed); large beta slows the collapse. At beta = 30 chains "
+    "lie below the line (0.51 against 0.58 at tau = 2.4, 4 standard errors): overlaps spread, and the bound "
+    "on the equation's error, e^{C tau} (tau log(n)/d)^{1/2}, has C = O(1 + d sigma_A^4 beta^2 n)",
     quick={
         "d": 64,
         "n": 8,

@@ -113,7 +113,11 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         "layers": 3000,
         "dt": 0.1,
     },
-    paper={"starts": tuple(np.round(np.linspace(-0.9, 0.9, 13), 2).tolist()), "runs": 4000, "layers": 6000},
+    paper={
+        "starts": tuple(np.round(np.linspace(-0.9, 0.9, 13), 2).tolist()),
+        "runs": 4000,
+        "layers": 6000,
+    },
 )
 def absorption(job: Job) -> xr.Dataset:
     """Shares of R < 0 after the layers and after the same time of the limit, beside the probability."""

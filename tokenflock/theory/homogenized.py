@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import quad, solve_ivp
-from scipy.special import betainc, gammaln, hyp2f1
+from scipy.integrate import solve_ivp
+from scipy.special import betainc, digamma, gammaln, hyp2f1
 from scipy.stats import norm
 
+from ..errors import require
 from ._checks import Array, bounded, inverse_temperature, sphere_dimension, value_variance, whole
 
 OVERLAP = "an inner product of unit vectors"
@@ -107,8 +108,13 @@ def simplex_overlap(
     moments: Callable[[float], tuple[float, float]],
     d: int | None = None,
 ) -> Array:
-    """gamma(tau) with gamma' = simplex_drift, from moments(gamma) = (f, g); tolerance 1e-9."""
-    tau = bounded("tau", tau, 0, closed="low", advice="times start at 0")
+    """gamma(tau) with gamma' = simplex_drift, from moments(gamma) = (f, g); tolerance 1e-9.
+
+    n tokens with equal overlaps start between -1/(n-1) and 1.
+    """
+    tau = bounded("tau", tau, 0, np.inf, closed="low", advice="times start at 0")
+    start = "n tokens with equal overlaps have them in (-1/(n-1), 1)"
+    gamma0 = float(bounded("gamma0", gamma0, -1, 1, closed="neither", advice=start))
 
     def rate(_: float, gamma: Array) -> Array:
         inside = np.clip(gamma[0], -1.0, 1.0)
@@ -118,6 +124,7 @@ def simplex_overlap(
     found = solve_ivp(
         rate, (0, wanted.max() or 1.0), [gamma0], dense_output=True, rtol=1e-9, atol=1e-9
     )
+    require(found.success, f"gamma(tau) could not be followed from {gamma0:g}: {found.message}")
     return found.sol(wanted)[0].reshape(tau.shape)
 
 
@@ -171,48 +178,96 @@ def direction_overlap(overlap: ArrayLike, d: ArrayLike, factors: int = 2) -> Arr
 
     One: rho_d(R) = R (2/d)(Gamma((d+1)/2)/Gamma(d/2))^2 2F1(1/2, 1/2; (d+2)/2; R^2) = R + (R^3-R)/(2d) + ...
     Two: the mean of rho_d over Fisher's law of the sample correlation of d pairs; R + (R^3-R)/d + ...
+    Relative error about 1e-12, for d >= 2 and all R.
     """
     R = bounded("overlap", overlap, -1, 1, advice=OVERLAP)
-    d = sphere_dimension(d)
-    if _factors(factors) == 1:
-        ratio = np.exp(2 * (gammaln((d + 1) / 2) - gammaln(d / 2)))
-        return R * (2 / d) * ratio * hyp2f1(0.5, 0.5, (d + 2) / 2, R**2)
-    return np.vectorize(_twice, otypes=[float])(R, d)[()]
-
-
-def _twice(overlap: float, d: float) -> float:
-    if abs(overlap) >= 1 or overlap == 0:
-        return float(overlap)
-
-    # In z = artanh r the law is a bell of width d^{-1/2} around artanh R.
-    def integrand(z: float) -> float:
-        r = np.tanh(z)
-        weight = float(np.exp(correlation_log_density(r, overlap, d))) * (1 - r**2)
-        return weight * float(direction_overlap(r, d, 1))
-
-    centre, reach = np.arctanh(overlap), 12 / np.sqrt(max(d - 2, 0.25))
-    return quad(integrand, centre - reach, centre + reach, epsabs=1e-13, epsrel=1e-12, limit=400)[0]
-
-
-def correlation_log_density(r: ArrayLike, overlap: ArrayLike, d: ArrayLike) -> Array:
-    """log density of the correlation of d Gaussian pairs of correlation R, means known (Fisher 1915)."""
-    r, R = np.asarray(r, dtype=np.float64), np.asarray(overlap, dtype=np.float64)
-    d = np.asarray(d, dtype=np.float64)
-    constant = np.log(d - 1) + gammaln(d) - gammaln(d + 0.5) - np.log(2 * np.pi) / 2
-    powers = (
-        d / 2 * np.log1p(-(R**2)) + (d - 3) / 2 * np.log1p(-(r**2)) - (d - 0.5) * np.log1p(-R * r)
-    )
-    return constant + powers + np.log(hyp2f1(0.5, 0.5, d + 0.5, (1 + R * r) / 2))
+    return R - R * (1 - R) * (1 + R) * _loss(R, sphere_dimension(d), factors)
 
 
 def slow_coefficient(overlap: ArrayLike, d: ArrayLike, factors: int = 2) -> Array:
     """k_d(R) = -d D/(R(1-R^2)) at beta = infinity: 2 + O(1/d) for A = W W'^T, 3/2 for one matrix.
 
-    D from `gram_drift` with s_11 = 1 and s_12 = direction_overlap. The slow limit is printed with k = 1.
+    D from `gram_drift` with s_11 = 1 and s_12 = direction_overlap: k_d = 1 + (d-2+R^2)(R - s_12)/(R(1-R^2)),
+    by continuity at R = 0. The slow limit is printed with k = 1.
     """
     R = bounded("overlap", overlap, -1, 1, closed="neither", advice="away from +-1")
-    s, d = direction_overlap(R, d, factors), sphere_dimension(d)
-    return ((d - 1) * R - (d - 2 + R**2) * s) / (R * (1 - R**2))
+    d = sphere_dimension(d)
+    return 1 + (d - 2 + R**2) * _loss(R, d, factors)
+
+
+def _loss(overlap: Array, d: Array, factors: int) -> Array:
+    """(R - E cos)/(R(1-R^2)), a smooth even function of R, computed without a difference.
+
+    With q of one factor and r the correlation of its images, E r = R - R(1-R^2) q(R), so that two factors
+    lose q(R) + E[r(1-r^2) q(r)]/(R(1-R^2)).
+    """
+    single = _factors(factors) == 1
+
+    def one(R: float, d: float) -> float:
+        # Even in R: 1e-4 stands for 0 (they differ by 1e-8), and the end points are approached only.
+        R = min(max(abs(R), 1e-4), 1 - 1e-15)
+        gap = (1 - R) * (1 + R)
+        own = float(_single_loss(np.asarray(gap), d))
+        return own if single else own + _second_loss(R, d) / (R * gap)
+
+    return np.vectorize(one, otypes=[float])(overlap, d)[()]
+
+
+def _single_loss(gap: Array, d: float) -> Array:
+    """q = (1 - rho_d(R)/R)/(1-R^2) from gap = 1 - R^2: the mean over [R^2, 1] of the 2F1's derivative.
+
+    That derivative may end like a logarithm (d = 2): points 1 - gap v^4 keep Gauss's rule at full order.
+    """
+    v, weight = np.polynomial.legendre.leggauss(64)
+    v, weight = (1 + v) / 2, weight / 2
+    scale = 2 / d * np.exp(2 * (gammaln((d + 1) / 2) - gammaln(d / 2))) / (2 * (d + 2))
+    return scale * (_slope(gap[..., None] * v**4, d) @ (4 * v**3 * weight))
+
+
+def _slope(rest: Array, d: float) -> Array:
+    """2F1(3/2, 3/2; (d+4)/2; 1 - rest), for large d and next to 1 at d = 2 as well, where SciPy fails."""
+    if d >= 60:
+        n = np.arange(40.0)
+        ratios = (n + 1.5) ** 2 / (((d + 4) / 2 + n) * (n + 1))
+        series = np.append(1.0, np.cumprod(ratios))
+        return np.asarray(np.polynomial.polynomial.polyval(1 - rest, series), dtype=np.float64)
+    if d > 2:
+        return hyp2f1(1.5, 1.5, (d + 4) / 2, 1 - rest)
+    # (Gamma(3)/Gamma(3/2)^2)(-log rest - 2 gamma - 2 psi(3/2)) + O(rest log rest)
+    end = 8 / np.pi * (-np.log(np.maximum(rest, 1e-300)) + 2 * digamma(1) - 2 * digamma(1.5))
+    return np.where(rest < 1e-10, end, hyp2f1(1.5, 1.5, 3.0, 1 - np.maximum(rest, 1e-10)))
+
+
+def _second_loss(R: float, d: float) -> float:
+    """E[r(1-r^2) q(r)] over Fisher's law, by a sum over even points in z = artanh r.
+
+    There the law is a bell of width d^{-1/2} around artanh R with tails e^{-(d-1)|z|} at least; times 1 - r^2
+    the left one falls like e^{-(d-2)z} only, until r = 0 is passed.
+    """
+    centre, width = np.arctanh(R), 12 / np.sqrt(d)
+    low = max(centre - width - 40 / max(d - 2, 1e-9), -40 / (d - 1) - width)
+    high = centre + width + 40 / (d - 1)
+    z = np.arange(low, high, min(0.2, 0.5 / np.sqrt(d)))
+    # log(1 - r^2) and 1 - R r without cancellation at r = +-1.
+    squeeze = -2 * (np.logaddexp(z, -z) - np.log(2))
+    apart = (1 - R) + R * 2 / (1 + np.exp(2 * z))
+    law = np.exp(_fisher(R, squeeze, apart, d) + 2 * squeeze)
+    return float((law * np.tanh(z) * _single_loss(np.exp(squeeze), d)).sum() * (z[1] - z[0]))
+
+
+def correlation_log_density(r: ArrayLike, overlap: ArrayLike, d: ArrayLike) -> Array:
+    """log density of the correlation of d Gaussian pairs of correlation R, means known (Fisher 1915)."""
+    r = bounded("r", r, -1, 1, closed="neither", advice="a correlation")
+    R = bounded("overlap", overlap, -1, 1, closed="neither", advice="a correlation")
+    return _fisher(R, np.log1p(-(r**2)), 1 - R * r, sphere_dimension(d))
+
+
+def _fisher(R: ArrayLike, squeeze: Array, apart: Array, d: ArrayLike) -> Array:
+    """The same from log(1 - r^2) and 1 - R r."""
+    R, d = np.asarray(R, dtype=np.float64), np.asarray(d, dtype=np.float64)
+    constant = np.log(d - 1) + gammaln(d) - gammaln(d + 0.5) - np.log(2 * np.pi) / 2
+    powers = d / 2 * np.log((1 - R) * (1 + R)) + (d - 3) / 2 * squeeze - (d - 0.5) * np.log(apart)
+    return constant + powers + np.log(hyp2f1(0.5, 0.5, d + 0.5, 1 - apart / 2))
 
 
 def slow_probability(start: ArrayLike, k: ArrayLike) -> Array:

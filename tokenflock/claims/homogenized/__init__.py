@@ -4,4 +4,5 @@ from .paper import PAPER as PAPER
 
 from . import slow as slow  # isort: skip
 from . import overlaps as overlaps  # isort: skip
+from . import depth as depth  # isort: skip
 from . import limits as limits  # isort: skip

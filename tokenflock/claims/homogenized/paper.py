@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...errors import require
 from ...measure import Measure, equiangular
 from ...random_depth import HeadLaw
 from ...random_depth.laws import AmongTokens, FixedScores, Normal, ProductScores, Values
@@ -15,6 +16,10 @@ PAPER = Paper("2604.01978v1", "Homogenized Transformers", "Koubbi, Geshkovski, R
 NUMBER = "as transcribed; the number was not seen"
 COMMON = {"one V serves all tokens of a layer": lambda c: c.common == 1}
 FLAT = {"beta = 0": lambda c: c.beta == 0}
+# Tolerances allow for the step by its first term.
+SMALL_STEP = {"eta <= 0.3, a small step": lambda c: c.eta <= 0.3}
+MOST_LAYERS = 10**6
+FEWEST = 30
 
 
 def simplex_start(case: Case) -> Measure:
@@ -29,6 +34,21 @@ def gaussian_heads(case: Case) -> HeadLaw:
     return HeadLaw(values, scores, AmongTokens(case.beta))
 
 
+def layers_in(time: float, unit: float) -> int:
+    """Layers of length `unit` (eta, or eta^2 on the diffusive clock) next to a time."""
+    require(unit > 0 and time > 0, f"time and step must be positive, got {time:g} and {unit:g}")
+    layers = round(time / unit)
+    require(
+        1 <= layers <= MOST_LAYERS,
+        f"a time of {time:g} is {layers} layers of {unit:g}; it needs 1 to {MOST_LAYERS}: change the step",
+    )
+    return layers
+
+
 def standard_error(values: np.ndarray) -> np.ndarray:
     """Of the mean over the first axis."""
-    return values.std(axis=0, ddof=1) / np.sqrt(values.shape[0])
+    count = values.shape[0]
+    require(
+        count >= FEWEST, f"a standard error needs at least {FEWEST} draws or chains, got {count}"
+    )
+    return values.std(axis=0, ddof=1) / np.sqrt(count)

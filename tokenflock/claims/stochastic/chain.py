@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ... import theory
+from ...memory import require_bytes
 
 ENTRIES = ("signs", "gaussian")
 # The step of the reading note's simulations.
@@ -33,6 +34,8 @@ def random_values(
     `signs` are bounded, as the paper asks: +-d^{-1/2}, made from random bits.
     """
     shape = (tokens, d, d, runs)
+    size = 24.0 * tokens * d * d * runs
+    require_bytes(size, f"value matrices of d={d} for {runs} runs", "use fewer runs or a smaller d")
     if entries == "gaussian":
         return rng.normal(size=shape) / np.sqrt(d)
     count = tokens * d * d

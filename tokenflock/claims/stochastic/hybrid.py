@@ -12,6 +12,7 @@ import functools
 import numpy as np
 
 from ... import theory
+from ...errors import require
 from ...runtime import ArrayLike
 from ..core import Case, Comparison, at_least, broken, equals
 from .chain import SMALL_GAP, normalised, overlaps, pairs
@@ -24,6 +25,7 @@ STRATONOVICH = broken(
 )
 # Noise is measured as eps^2 e^beta, whose threshold is 2 at every beta.
 THRESHOLD = 2.0
+MOST_STEPS = 1_000_000
 
 
 def step(x: np.ndarray, s: np.ndarray, beta: float, reading: str = "ito") -> np.ndarray:
@@ -106,7 +108,11 @@ def crossings(ratios: np.ndarray, exponents: np.ndarray) -> np.ndarray:
     at_paper_scale={"runs": 1_000_000},
     options={"reading": READINGS},
     needs=ITO,
-    resolves={"e^beta dt < 0.005, a small step": lambda c: np.exp(c.beta) * c.dt < 0.005},
+    resolves={
+        "e^beta dt < 0.005, a small step": lambda c: c.dt < 0.005 * np.exp(-c.beta),
+        "dt >= 1e-6, or rounding is all that is seen": lambda c: c.dt >= 1e-6,
+        "runs >= 2000, to find the threshold within a tenth": lambda c: c.runs >= 2000,
+    },
     control=STRATONOVICH,
     note=SEEN + " Both exponents, of the angle near 0 and near pi, must vanish there.",
 )
@@ -116,6 +122,7 @@ def hybrid_threshold(case: Case) -> list[Comparison]:
     They are linear in eps^2 times the mean square of the normal numbers, whose relative standard error
     sqrt(2/runs) is that of the crossing; the next order of the step is 3 eps^2 e^{2 beta} dt/2 of it.
     """
+    _check_step(case)
     ratios = np.linspace(1.0, 3.0, 5)
     dt = case.dt / case.refine
     exponents = measured_exponents(ratios, case.beta, case.runs, dt, case.seed, case.reading)
@@ -124,6 +131,14 @@ def hybrid_threshold(case: Case) -> list[Comparison]:
         equals(f"eps^2 e^beta where the exponent at angle {place} vanishes", at, THRESHOLD, error)
         for place, at in zip(("0", "pi"), crossings(ratios, exponents), strict=True)
     ]
+
+
+def _check_step(case: Case) -> None:
+    require(case.dt > 0, f"the step dt must be positive, got {case.dt:g}")
+    require(
+        0 <= case.beta <= 20,
+        f"beta must lie in [0, 20], where e^beta is a number, got {case.beta:g}",
+    )
 
 
 @PAPER.claim(
@@ -136,7 +151,9 @@ def hybrid_threshold(case: Case) -> list[Comparison]:
     options={"reading": READINGS},
     needs=ITO,
     resolves={
-        "t e^{-beta} >= 8, so that the slow end is left": lambda c: c.t * np.exp(-c.beta) >= 8
+        "t e^{-beta} >= 8, so that the slow end is left": lambda c: c.t * np.exp(-c.beta) >= 8,
+        "e^beta dt <= 0.05, a small step": lambda c: c.dt <= 0.05 * np.exp(-c.beta),
+        "runs >= 100, for shares": lambda c: c.runs >= 100,
     },
     control=STRATONOVICH,
     note=SEEN + " Half and one and a half times the threshold, from R uniform in [-0.9, 0.9].",
@@ -147,6 +164,11 @@ def hybrid_switch(case: Case) -> list[Comparison]:
     The slow end is pi: there the log of the angle has drift e^{-beta}/2 and variance eps^2 e^{-2 beta}, so
     that it is on the wrong side after t with probability of about e^{-t/(8 eps^2)}, below e^{-3}.
     """
+    _check_step(case)
+    require(
+        0 < case.t <= MOST_STEPS * case.dt,
+        f"t must be 1 to {MOST_STEPS} steps dt, got t={case.t:g}, dt={case.dt:g}",
+    )
     low, high = (
         final_overlaps(ratio, case.beta, case.runs, case.t, case.dt, case.seed, case.reading)
         for ratio in (THRESHOLD / 2, 1.5 * THRESHOLD)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..core import Paper
+from ...errors import require
+from ..core import Case, Paper
 
 PAPER = Paper(
     "2601.21942",
@@ -15,3 +16,8 @@ SEEN = (
     "is derived here from the layer itself."
 )
 NUMBER = "the statement's number was not seen"
+
+
+def check_runs(case: Case, least: int = 30) -> None:
+    """Refuse so few runs that their spread is not known."""
+    require(case.runs >= least, f"an error needs at least {least} runs, got runs={case.runs}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ... import theory
+from ...errors import require
 from ..core import Case, Comparison, at_most, broken, equals
 from .chain import (
     ENTRIES,
@@ -15,7 +16,7 @@ from .chain import (
     pairs,
     random_values,
 )
-from .paper import NUMBER, PAPER, SEEN
+from .paper import NUMBER, PAPER, SEEN, check_runs
 
 GIVEN = {"d": 8, "entries": "signs", "shared": 1}
 OPTIONS = {"entries": ENTRIES}
@@ -26,10 +27,13 @@ BIAS = 1.0
 # Bias of the absorption probability in units of eta^2: -.013 at eta = .6 (d = 3, beta = 1; 4e4 runs).
 ABSORPTION_BIAS = 0.1
 SMALL_STEP = 0.05
+# Share of runs still under way that leaves an answer.
+DOUBT = 0.05
 
 
 def _exponents(case: Case, betas: np.ndarray, end: int) -> tuple[np.ndarray, float]:
     """Measured exponents at R = end, and how far they may be off: four standard errors and the bias."""
+    check_runs(case)
     shared, eta = case.shared == 1, SMALL_STEP / case.refine
     found = [
         measured_exponent(case.d, beta, end, case.runs, case.seed, case.entries, shared, eta)
@@ -48,7 +52,10 @@ def _exponents(case: Case, betas: np.ndarray, end: int) -> tuple[np.ndarray, flo
     at_paper_scale={"d": 16, "runs": 100_000},
     options=OPTIONS,
     needs={**ONE_MATRIX, "d > 3, so that there is a threshold": lambda c: c.d > 3},
-    resolves={"a threshold farther than the offset from 0": lambda c: _threshold(c) > c.offset},
+    resolves={
+        "a threshold farther than the offset from 0": lambda c: _threshold(c) > c.offset,
+        "offset >= 0.1, so that the sign is seen to change": lambda c: c.offset >= 0.1,
+    },
     control=OWN_MATRICES,
     note=SEEN
     + " Lyapunov exponent of 1 + R at R = -1 against ((d-1)/cosh^2(beta) - 2)/d; its zero "
@@ -56,6 +63,7 @@ def _exponents(case: Case, betas: np.ndarray, end: int) -> tuple[np.ndarray, flo
 )
 def phase_transition(case: Case) -> list[Comparison]:
     """The exponent at nine beta around the threshold: its values, and where it vanishes."""
+    require(case.offset > 0, f"the offset around the threshold must be > 0, got {case.offset:g}")
     threshold = _threshold(case)
     betas = threshold + np.linspace(-case.offset, case.offset, 9)
     exponents, allowed = _exponents(case, betas, -1)
@@ -110,6 +118,7 @@ def overlap_diffusion(case: Case) -> list[Comparison]:
 
     Each V is used with both signs, so that the mean has an error of order one over sqrt(runs).
     """
+    check_runs(case)
     drifts, variances, allowed, eta = [], [], [], SMALL_STEP / case.refine
     for overlap in (-0.8, -0.2, 0.3, 0.8):
         rng = np.random.default_rng(case.seed)
@@ -148,7 +157,6 @@ def overlap_diffusion(case: Case) -> list[Comparison]:
     needs={
         **ONE_MATRIX,
         "cosh(2 beta) > d - 2": lambda c: np.cosh(2 * c.beta) > c.d - 2,
-        "-1 < overlap < 1": lambda c: abs(c.overlap) < 1,
     },
     control=OWN_MATRICES,
     note=SEEN + " The scale function is evaluated by quadrature; the layer has eta = 0.15.",
@@ -158,6 +166,8 @@ def absorption(case: Case) -> list[Comparison]:
 
     Allowed: four standard errors, a bias of 0.1 eta^2, and the doubt about runs still under way.
     """
+    check_runs(case)
+    require(abs(case.overlap) < 1, f"the overlap must lie in (-1, 1), got {case.overlap:g}")
     overlaps = final_overlaps(
         case.overlap,
         case.d,
@@ -170,10 +180,14 @@ def absorption(case: Case) -> list[Comparison]:
     )
     expected = float(theory.antipodal_probability(case.overlap, case.d, case.beta))
     doubt = undecided(overlaps, case.d, case.beta)
+    require(
+        doubt <= DOUBT or case.shared != 1,
+        f"after {case.layers} layers a share of {doubt:.2g} of the runs is undecided; take more layers",
+    )
     allowed = doubt + absorption_error(expected, case.runs)
     return [
         equals("share of runs at antipodes", np.mean(overlaps < 0), expected, allowed),
-        at_most("doubt about where runs will end", doubt, 0.05),
+        at_most("doubt about where runs will end", doubt, DOUBT),
     ]
 
 
@@ -206,6 +220,7 @@ def collapse_below(case: Case) -> list[Comparison]:
     Next to -1, log(1 + R) is a Brownian motion of drift L > 0 and variance S: it stays there for t with
     probability at most e^{-L^2 t/(2 S)} (Chernoff). Four standard errors are added.
     """
+    check_runs(case)
     overlaps = final_overlaps(
         0.0, case.d, case.beta, case.runs, case.layers, case.seed, case.entries, case.shared == 1
     )
