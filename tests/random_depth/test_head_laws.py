@@ -58,12 +58,6 @@ def test_a_layer_with_given_matrices_is_the_engines_layer():
     np.testing.assert_allclose(ours, run.states[-1], atol=1e-13)
 
 
-def attended(law, x, draws, seed):
-    m = jax.vmap(lambda key: law.attending.sampled(law.scores, key, x, jnp.log(jnp.full(4, 0.25))))
-    values = m(jr.split(jr.key(seed), draws))
-    return np.einsum("rid,rjd->ij", values, values) / draws
-
-
 @pytest.mark.parametrize("drawn", [False, True])
 def test_heads_are_independent(drawn):
     """Var of (1/H) sum_h V_h m_h falls like 1/H, with V = I as well: every head has an A of its own."""
@@ -89,28 +83,32 @@ def test_heads_are_independent(drawn):
 
 @pytest.mark.slow
 def test_p3_1_overlaps_drift_and_spread_as_predicted():
-    """P3-1: E dR_ij/(eta^2/H) = D_ij, and its variance; antithetic in V, 4 standard errors + O(eta^2/H)."""
-    d, n, heads, eta, draws = 6, 4, 2, 0.05, 60_000
+    """P3-1: E dR_ij/(eta^2/H) = D_ij to 2.5e-3, and its variance to 4 standard errors + O(eta^2/H).
+
+    Antithetic in V, with the s_ij of the very A's that were drawn: what is left is the noise of V.
+    """
+    d, n, heads, eta, draws = 6, 4, 2, 0.05, 200_000
     law = rd.HeadLaw.gaussian(d, 1.5)
     x = jnp.asarray(unit((n, d)))
     log_weights = jnp.log(jnp.full(n, 1 / n))
 
-    def both(key):
+    def drawn(key):
         push = eta * law.displacement(key, x, log_weights, heads)
         ends = [flock.Sphere(d).retract(x + sign * push) for sign in (1, -1)]
-        return jnp.stack([end @ end.T for end in ends])
+        scoring = jr.split(jr.split(key)[0], heads)
+        m = jax.vmap(lambda k: law.attending.sampled(law.scores, k, x, log_weights))(scoring)
+        return jnp.stack([end @ end.T for end in ends]), jnp.einsum("hid,hjd->ij", m, m) / heads
 
-    change = np.asarray(jax.jit(jax.vmap(both))(jr.split(jr.key(0), draws))) - np.asarray(x @ x.T)
+    grams, own = jax.lax.map(drawn, jr.split(jr.key(0), draws), batch_size=4096)
+    change, s = np.asarray(grams - x @ x.T), np.asarray(own).mean(axis=0)
     clock = eta**2 / heads
     mean = change.mean(axis=1) / clock
-    s = attended(law, x, draws, seed=9)
     R = np.clip(np.asarray(x @ x.T), -1, 1)
     drift, variation = theory.gram_drift(R, s, d), theory.gram_variation(R, s, d)
-    # s is a mean of 6e4 draws as well: |m|^2 <= 1, so its own error is below 1/sqrt(draws) each.
-    error = 4 * (mean.std(axis=0) + 0.5) / np.sqrt(draws) + 2 * clock
-    assert np.all(np.abs(mean.mean(axis=0) - drift) < error)
+    assert np.max(mean.std(axis=0)) / np.sqrt(draws) < 1e-3
+    np.testing.assert_allclose(mean.mean(axis=0), drift, atol=2.5e-3)
     square = (change**2).mean(axis=1) / clock
-    error = 4 * (square.std(axis=0) + 0.5) / np.sqrt(draws) + 2 * clock
+    error = 4 * square.std(axis=0) / np.sqrt(draws) + 2 * clock
     assert np.all(np.abs(square.mean(axis=0) - variation) < error)
     # The test can fail: another V for every token has no s_ij term at all.
     assert (
