@@ -101,7 +101,8 @@ def discontinuous(case: Case) -> list[Comparison]:
     # Without a crossing: the warmest ordered state with more free energy than the uniform one.
     first = crossings[-1] if crossings else found.temperatures[found.advantages > 0].max()
     fold = folds[0] if folds else found.temperatures.max()
-    jump = max(order(state) for state in found.at(first))
+    # At its very end a branch may be crossed by no temperature; order grows from 0 there.
+    jump = max((order(state) for state in found.at(first)), default=0.0)
     return [
         at_most("K_c/K_#", start / first, 1.0, -1e-4),
         at_least("temperature of the fold over that of the jump", fold / first, 1.0),
