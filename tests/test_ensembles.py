@@ -48,6 +48,7 @@ def test_adaptive_flow(d):
     np.testing.assert_allclose(fused.order_parameter, exact.order_parameter, atol=3e-4)
 
 
+@pytest.mark.slow
 def test_every_layer_can_be_a_save_and_tokens_need_not_fill_a_block():
     options = {"method": flock.Layers(0.25), "every": 0.25, "delta": 0.05}
     agree(*both(flock.SA(BETAS), start(2, n=11, samples=33), 1.0, **options), 2e-5)

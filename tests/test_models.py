@@ -249,6 +249,7 @@ def test_gradient_perceptron_is_half_the_gradient_of_its_potential(activation):
     np.testing.assert_allclose(field, gradient, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_rescaled_frame_is_the_lab_frame_seen_from_e_tV():
     """K2.8: x = e^{TV} z, integrated both ways."""
     value = np.array([[0.5, 0.3], [-0.2, 0.8]])

@@ -193,6 +193,7 @@ def test_memory_is_measured_in_a_fresh_process():
     assert row["peers"]["the n x n matrix in float32 (computed)"] == pytest.approx(0.064)
 
 
+@pytest.mark.slow
 def test_solve_compares_at_equal_error():
     (row,) = tiny("solve")
     assert row["unit"] == "s"

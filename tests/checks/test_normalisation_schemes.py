@@ -102,6 +102,7 @@ def test_T30_K6_6_sqrt_scaling_is_post_LN_on_another_clock():
     np.testing.assert_allclose(slow.states, fast.states, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_K6_5_pre_LN_radius_grows_at_most_linearly():
     tokens = flock.cap(flock.Sphere(3), 8, seed=0, radius=1e-3)
     run = flock.solve(

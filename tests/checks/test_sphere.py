@@ -210,6 +210,7 @@ def test_T10_K1_15_two_tokens(name, expected):
         assert run.reached == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_T11_K1_16_critical_configurations_rest_and_are_saddles():
     """Antipodal pair and regular n-gon: zero field; the n-gon's Hessian has a positive eigenvalue."""
     for angles, beta in (([0.3, 0.3 + np.pi], 2.0), (2 * np.pi * np.arange(5) / 5, 4.0)):

@@ -29,6 +29,7 @@ def test_H4_a_leader_emerges_after_one_layer():
     assert np.allclose(last[[2, 4, 5]], [-1, -1], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_corners_lead():
     assert leaders("triangle", 30) == [0, 1, 2]
     assert leaders("square", 30) == [0, 1, 2, 3]

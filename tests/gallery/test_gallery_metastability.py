@@ -61,6 +61,7 @@ def test_the_last_merge_takes_the_time_of_two_clusters():
         assert end / beta < data.gap.values[-1]
 
 
+@pytest.mark.slow
 def test_K3_2_merge_times():
     data = five()
     np.testing.assert_allclose(data.merge_time, [1.26679, 2.40909, 5.19447, 328.364], rtol=2e-4)

@@ -166,6 +166,7 @@ def test_common_noise_refuses_a_stratonovich_solver():
         flock.solve(flock.StochasticSA(1.0, 0.5), tokens, t1=1.0, dt=0.1, method=diffrax.Heun())
 
 
+@pytest.mark.slow
 def test_the_noise_path_does_not_depend_on_the_save_plan():
     tokens = flock.uniform(flock.Sphere(3), 5, seed=0)
     one = flock.solve(flock.NoisyUSA(1.0, 0.1), tokens, t1=1.0, dt=0.05, seed=4)
@@ -200,6 +201,7 @@ def test_order_is_kept_across_switches(solver):
     np.testing.assert_allclose(whole.final.points, tokens.points, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_density_sees_the_weights_of_the_step():
     """As tokens do: in one go and piece by piece."""
     pieces = [flock.Weights(B=scale * np.eye(2)) for scale in (1.0, -3.0)]

@@ -167,6 +167,7 @@ def test_a_batch_stops_member_by_member():
     np.testing.assert_allclose(run.array("final_diameter"), 0.01, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_gradients_match_finite_differences():
     """Through the adaptive solve, to the tokens, to beta and to the weights."""
     value = np.random.default_rng(0).normal(size=(3, 3))
@@ -348,6 +349,7 @@ def test_a_stop_leaves_tokens_on_the_sphere_and_layers_whole():
     np.testing.assert_allclose(network.final.points, again.final.points, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_run_remembers_its_own_model_and_radii():
     """An invented kind cannot be rebuilt from a store, but its own run can still be observed."""
 

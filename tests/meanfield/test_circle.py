@@ -109,6 +109,7 @@ def errors_of_steps(model, start, t1, method, counts, exact, states=False):
     return found if states else [np.abs(state - exact).max() for state in found]
 
 
+@pytest.mark.slow
 def test_order_of_explicit_steps():
     model, start = flock.SA(2.0), Density.from_law(Fourier(24, tail=1.0), cosine(0.5, 1, 0.3))
     exact = errors_of_steps(model, start, 1.0, diffrax.Dopri5(), (64,), 0.0, states=True)[0]
@@ -209,6 +210,7 @@ def test_heat_alone_is_exact():
     assert run.health["lowest_density"] > 0
 
 
+@pytest.mark.slow
 def test_noisy_usa_around_uniform_and_its_free_energy():
     """P6d (1): cos theta grows at lambda_1 - T within 1e-4; (2): the free energy is monotone."""
     t1 = 2.0

@@ -83,6 +83,7 @@ def test_all_pairs_of_kinds_agree_in_the_limit():
     assert w2_on_circle(atoms, atoms.as_measure()) < 1e-12
 
 
+@pytest.mark.slow
 def test_densities_that_get_small():
     """Two von Mises laws of concentration 8, a radian apart: densities down to 1e-7.
 

@@ -47,6 +47,7 @@ def test_movements_tend_to_the_flow_like_tau(model, movements):
     assert np.all(np.diff(energies) > 0)
 
 
+@pytest.mark.slow
 def test_a_movement_is_closer_and_lower_than_any_other():
     """The step minimises W2^2/(2 tau) - A, with the exact W2 and any other measure."""
     model, tau = flock.USA(1.5), 0.1
@@ -68,6 +69,7 @@ def test_a_movement_is_closer_and_lower_than_any_other():
     assert objective(np.asarray(start.state)) > least
 
 
+@pytest.mark.slow
 def test_a_root_of_the_gradient_that_is_no_minimum_is_refused():
     """At tau = 3 and 10 Newton's method ends at saddles, above the start; below, at the minimum.
 
@@ -91,6 +93,7 @@ def test_a_root_of_the_gradient_that_is_no_minimum_is_refused():
             jko_flow(model, start, tau, 1)
 
 
+@pytest.mark.slow
 def test_a_symmetric_drift_is_a_gradient():
     """diag(1, 0) is the gradient of x_1^2/2: a step from quantiles rises along it."""
     model = flock.USA(1.0, plus=Drift(np.diag([1.0, 0.0])))

@@ -129,6 +129,7 @@ def test_second_variation_against_autodiff_along_geodesics(name):
     assert float(found) == pytest.approx(float(expected), rel=1e-11)
 
 
+@pytest.mark.slow
 def test_second_variation_on_the_circle_by_the_papers_formula():
     """J_ij = -(m_j/b) K'', J_ii = (1/b) sum m_j K'' + v''/2, H = diag(m) J (P1.f)."""
     angles, masses = np.array([0.1, 0.9, 2.5, -2.0]), np.array([0.1, 0.4, 0.3, 0.2])

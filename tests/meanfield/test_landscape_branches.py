@@ -37,6 +37,7 @@ def split_in_scale(beta=1.5):
     return point, continue_branch(point, "scale", 0.2, largest=0.05)
 
 
+@pytest.mark.slow
 def test_two_atoms_in_one_place_split_at_their_pitchfork():
     _, branch = split_in_scale()
     assert branch.event_kind.values.tolist() == ["bifurcation"]

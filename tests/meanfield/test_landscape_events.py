@@ -90,6 +90,7 @@ def test_an_eigenvalue_touches_zero(twice):
         switch_branch(point, branch)
 
 
+@pytest.mark.slow
 def test_an_eigenvalue_beyond_zero_between_two_steps_crosses_twice():
     """c = -0.9995/e: b e^{-b} = 0.9995/e at two beta around 1, both within one step."""
     level = 0.9995 / np.e

@@ -120,6 +120,7 @@ def test_P1_10_minimiser_is_as_symmetric_as_the_perceptron():
     np.testing.assert_allclose(heights[0], heights[1], atol=1e-2)
 
 
+@pytest.mark.slow
 def test_an_atom_at_a_kink_is_certified_from_both_sides():
     """v = omega (a.x)_+^2 with the atom on a.x = 0: curvatures omega and 0, so one side is not strict."""
     point = critical_near(
@@ -206,6 +207,7 @@ def test_weak_forces_beside_strong_attention_must_vanish_too():
     np.testing.assert_allclose(together.angles, [rest], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_what_rounding_of_the_attention_hides_is_unclear():
     """Two atoms in one place pull with e^40 = 2e17, whose rounding exceeds any field of the perceptron."""
     own = Perceptron.gradient([1.0, -0.7], [[1.0, 0.2], [-0.3, 1.0]], GELU)

@@ -103,6 +103,7 @@ def test_quantiles_follow_a_density_until_it_is_atoms():
     assert run.health["lowest_density"] >= 0
 
 
+@pytest.mark.slow
 def test_noise_is_the_heat_equation_to_second_order():
     """d/dt of mode k of the quantiles is -T k^2 muhat_k + O(n^{-2}), and the entropy is that of rho."""
     model = Dynamics(None, Drift(0.0), noise=flock.Brownian(0.3))

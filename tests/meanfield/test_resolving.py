@@ -67,6 +67,7 @@ def test_a_potential_finer_than_the_modes_is_refused(waves):
         flock.solve(flock.USA(1.0, plus=wave), uniform, 0.02, **LOOSE)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_falls_between_quantiles_is_refused():
     """The gaps 2 pi/n of a nearly uniform law reach 1.6 beta^{-1/2} at n = 176 for beta = 2000."""
     model = flock.SA(2000.0)
@@ -100,6 +101,7 @@ def test_quantiles_that_drift_apart_end_the_run():
     assert 0 < run.reached < 1e6
 
 
+@pytest.mark.slow
 def test_atoms_do_not_count_as_alone():
     pairs = np.repeat(np.linspace(0.0, 5.0, 6), 2)
     run = flock.solve(flock.SA(2000.0), Density(Quantiles(12), pairs), 1.0, **LOOSE)
@@ -126,6 +128,7 @@ def test_steps_that_are_too_large_break_the_identity():
     assert "otherwise than its dissipation says" in run.advice
 
 
+@pytest.mark.slow
 def test_every_beta_has_its_own_health():
     """N(0, I) blows up at 1/(2 beta): after t1 = 1 for the first beta, within it for the second."""
     run = flock.solve(

@@ -90,6 +90,7 @@ def test_zonal_state_in_three_dimensions_by_a_direct_sum():
         pytest.param("SA", noisy_sa(3.0, 0.7), marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_spectrum_at_uniform_is_the_linear_theory(name, model):
     grid = np.arange(1, 25)
     for on, degrees in (

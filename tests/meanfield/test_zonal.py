@@ -229,6 +229,7 @@ def run_of(model, on, law, t1, **more):
     return flock.solve(model, Density.from_law(on, law), t1, **tolerances)
 
 
+@pytest.mark.slow
 def test_a_run_keeps_mass_and_the_dissipation_identity():
     run = run_of(flock.SA(2.0), Zonal(8, 64), exponential(1.5), 1.0)
     assert run.health["mass_drift"] < 1e-12

@@ -75,6 +75,7 @@ def test_what_would_be_another_experiment_is_refused(law, options, words):
         )
 
 
+@pytest.mark.slow
 def test_depth_to_collapse_is_the_median_of_the_chains_within_the_longest_time():
     """Against the same chains looked at one by one, whatever the step has of layers to `longest`."""
     table = rd.depth_to_collapse(

@@ -170,6 +170,7 @@ def test_along_a_trajectory_in_a_batch():
     assert tiled.attributes["numerics"]["reduction"]["class"] == "Tiled"
 
 
+@pytest.mark.slow
 def test_sinkhorn_tiles_its_iterations():
     tokens = flock.from_array(flock.Sphere(3), POINTS, weights=MASS)
     model = flock.SinkhornSA(2.0)

@@ -66,6 +66,7 @@ def test_four_processes_and_one_of_its_own_give_the_same_bytes(tiny, tmp_path, w
     assert dataset_hash(tmp_path / "other") == tiny
 
 
+@pytest.mark.slow
 def test_a_scheduler_and_workers_started_elsewhere_give_the_same_bytes(tiny, tmp_path):
     cluster = SeparateCluster(tmp_path)
     try:

@@ -14,6 +14,7 @@ from physics_cases import FLOWS, LAYERS, STARTS, spec, sphere
 import tokenflock as flock
 from tokenflock.dynamics import State
 from tokenflock.integrate.steppers import Context, NoiseTerm, Retracted, drift
+from tokenflock.integrate.switches import FieldTimes
 from tokenflock.lab.job import Job
 from tokenflock.lab.spec import RunSpec
 from tokenflock.reduce import Dense
@@ -244,9 +245,8 @@ class GivenPath(diffrax.AbstractBrownianPath):
 def test_one_step_with_given_noise_agrees(name):
     ready, dt = job(name), NOISY[name]["solve"]["dt"]
     start = ready.start()
-    context = Context(
-        ready.model, ready.tokens, Dense(), ready.plan.clock, jnp.asarray(1.0), jnp.asarray(dt)
-    )
+    times = FieldTimes(ready.plan.clock, jnp.asarray(1.0), jnp.asarray(dt))
+    context = Context(ready.model, ready.tokens, Dense(), times)
     terms = diffrax.MultiTerm(
         diffrax.ODETerm(drift), NoiseTerm(GivenPath(jnp.asarray(increments(name))))
     )

@@ -26,7 +26,7 @@ OWN_MATRICES = broken("a value matrix for every token drives the two apart", sha
 BIAS = 1.0
 # Bias of the absorption probability in units of eta^2: -.013 at eta = .6 (d = 3, beta = 1; 4e4 runs).
 ABSORPTION_BIAS = 0.1
-SMALL_STEP = 0.05
+SMALL_STEP = 0.02
 # Share of runs still under way that leaves an answer.
 DOUBT = 0.05
 
