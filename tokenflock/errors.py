@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 
 class TokenflockError(Exception):
     """Base of every error raised on purpose by this package."""
@@ -29,6 +31,13 @@ class SolveError(TokenflockError):
     """An integration ended before its goal; the text says what to change."""
 
     exit_code = 1
+
+
+def require_whole(name: str, value: object, least: int | None = None) -> None:
+    """Refuse what is no whole number, NumPy's included, or one below `least`."""
+    whole = isinstance(value, Integral) and (least is None or value >= least)
+    enough = "" if least is None else f", at least {least}"
+    require(whole, f"{name} must be a whole number{enough}, got {value!r}")
 
 
 def require(condition: bool, message: str) -> None:

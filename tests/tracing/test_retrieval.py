@@ -237,7 +237,7 @@ def test_picture_shows_the_theory_beside_it_as_another_model(found):
         ({"read": 1}, "between 2 and 12"),
         ({"read": 13}, "between 2 and 12"),
         ({"read": 5.5}, "read must be a whole number"),
-        ({"seed": -1}, "a seed is"),
+        ({"seed": -1}, "seed must be a whole number, at least 0"),
         ({"draws": 2.5}, "draws must be a whole number"),
         ({"positions": [0, 3]}, "from 1 to 12"),
         ({"positions": [1.7, 5.9]}, "whole numbers from 1 to 12"),

@@ -26,7 +26,7 @@ from jaxtyping import Array, Complex, Float, Int
 
 from ..density import Law
 from ..dynamics import Dynamics
-from ..errors import require
+from ..errors import require, require_whole
 from ..masks import ALiBi
 from ..meanfield import laws
 from ..meanfield.cdf import distribution_of_law
@@ -77,13 +77,11 @@ def sample_recall(
     imaginary parts. All runs are one compiled call of fixed steps dt (Tsit5); cost n^2 shifts prompts per
     token k and stage.
     """
-    _check_counts(
-        n=(n, 2),
-        prompts=(prompts, 2),
-        words=(words, 1),
-        seed=(seed, 0),
-        shifts=(2 if shifts is None else shifts, 2),
-    )
+    counts = {"n": (n, 2), "prompts": (prompts, 2), "words": (words, 1), "seed": (seed, 0)}
+    for name, (count, least) in counts.items():
+        require_whole(name, count, least)
+    if shifts is not None:
+        require_whole("shifts", shifts, 2)
     _check_tokens(tokens, n)
     _check_flow(model, t1, dt)
     if shifts is None:
@@ -95,15 +93,6 @@ def sample_recall(
     modes = np.arange(1, shifts)
     profile = np.real(each) @ np.exp(-((np.pi * modes / words) ** 2) / 2)
     return _dataset(each, profile, n, tokens, t1, words)
-
-
-def _check_counts(**counts: tuple[int, int]) -> None:
-    """Every count is given with the least that makes sense."""
-    for name, (count, least) in counts.items():
-        require(
-            isinstance(count, int | np.integer) and count >= least,
-            f"{name} must be a whole number, at least {least}, got {count}",
-        )
 
 
 def _check_tokens(tokens: Sequence[int], n: int) -> None:

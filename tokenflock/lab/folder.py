@@ -106,8 +106,12 @@ def check_parent(folder: Path) -> None:
     parent = next(parent for parent in folder.absolute().parents if parent.exists())
     if not parent.is_dir():
         raise StoreError(f"cannot write {folder}: {parent} is a file; choose another --out")
-    if not os.access(folder if folder.exists() else parent, os.W_OK | os.X_OK):
+    place = folder if folder.exists() else parent
+    if not os.access(place, os.W_OK | os.X_OK):
         raise StoreError(f"cannot write {folder}: {parent} is not writable; choose another --out")
+    # Permissions do not tell all: some file systems take no new folder from anyone.
+    with writing(folder), tempfile.TemporaryDirectory(dir=place, prefix=SCRATCH):
+        pass
 
 
 def _check_same(spec: AnySpec, folder: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..dynamics import Dynamics
-from ..errors import require
+from ..errors import require, require_whole
 from ..integrate.progress import RichProgressMeter
 from ..measure import Measure
 from ..memory import require_bytes
@@ -195,8 +195,7 @@ def _check(
     require(isinstance(x0.space, Sphere), f"random layers normalise: need a sphere, got {x0.space}")
     require(0 < step < np.inf, f"the step eta must be positive and finite, got {step}")
     for name, count in (("heads", heads), ("layers", layers), ("every", every)):
-        whole = isinstance(count, (int, np.integer)) and count >= 1
-        require(whole, f"{name} must be a positive whole number, got {count!r}")
+        require_whole(name, count, 1)
     require(layers % every == 0, f"layers={layers} must be a multiple of every={every}")
     for thing in observe:
         says = "observe takes observables such as random_depth.overlaps, in a list"

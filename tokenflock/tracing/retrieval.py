@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import require
+from ..errors import require, require_whole
 from ..provenance import provenance
 from .anatomy import Anatomy
 from .api import forward_pass
@@ -88,7 +88,9 @@ def retrieval_response(
     checkpoint.tokenizer = tokenizer or checkpoint.tokenizer
     change = _checked_change(change)
     _check_counts(draws, sets, seed)
-    _check_whole(length=length, random=random, read=read)
+    for name, number in (("length", length), ("random", random), ("read", read)):
+        if number is not None:
+            require_whole(name, number)
     prompts = make_prompts(checkpoint, text, words, random, length, split, pool, seed)
     require(
         prompts.length >= SHORTEST,
@@ -131,18 +133,10 @@ def _checked_change(change: Interventions | None) -> Interventions:
     return change
 
 
-def _check_whole(**numbers: int | None) -> None:
-    """Positions and counts are whole numbers: 5.5 names no token."""
-    for name, number in numbers.items():
-        require(
-            number is None or isinstance(number, int | np.integer),
-            f"{name} must be a whole number, got {number}; round it",
-        )
-
-
 def _check_counts(draws: int, sets: int, seed: int) -> None:
-    _check_whole(draws=draws, sets=sets, seed=seed)
-    require(seed >= 0, f"a seed is a whole number from 0 on, got {seed}")
+    require_whole("draws", draws)
+    require_whole("sets", sets)
+    require_whole("seed", seed, 0)
     require(draws >= 2, f"a variance needs 2 or more replacements, got draws={draws}")
     require(sets >= 1, f"there must be at least one set of replacements, got sets={sets}")
 
@@ -159,7 +153,7 @@ def _read_position(read: int | None, length: int) -> int:
 def _positions(positions: int | Sequence[int], late: int, length: int) -> np.ndarray:
     """Positions from 1, increasing: those given, or evenly spread from the first to the read one."""
     if isinstance(positions, int | float | np.number):
-        _check_whole(positions=positions)  # type: ignore[arg-type]
+        require_whole("positions", positions)
         require(positions >= 2, f"a profile needs 2 or more positions, got {positions}")
         return np.unique(np.linspace(1, late, min(positions, late)).round().astype(int))
     given = np.unique(np.asarray(positions, dtype=float))

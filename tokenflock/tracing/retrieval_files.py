@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..lab.folder import SUMMARY, check_place, making, writing
+from ..lab.folder import SUMMARY, check_place, making
 from ..plot.style import INK, REST, styled
 from ..store import SCRATCH, write_dataset
 from ..theory.kinetic import retrieval_profile
@@ -32,15 +32,6 @@ THEORY_TIMES = (0.25, 0.5, 1.0, 2.0)
 def check_retrieval_place(place: Path, overwrite: bool) -> None:
     """Refuse a folder that must not be touched or cannot be written, before anything is computed."""
     check_place(place, overwrite, lambda at: (at / STORE).is_dir(), "a retrieval response")
-    parents = (place.absolute(), *place.absolute().parents)
-    # Permissions do not tell all: some file systems take no new folder from anyone.
-    with (
-        writing(place),
-        tempfile.TemporaryDirectory(
-            dir=next(each for each in parents if each.exists()), prefix=SCRATCH
-        ),
-    ):
-        pass
 
 
 def write_retrieval(data: xr.Dataset, place: Path) -> None:

@@ -7,20 +7,19 @@ evidence is a histogram of leaders on film reviews.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from ...training.classifier import Classifier, draw_classifier, hard, soft
-from ...training.fit import NETWORK, evaluate, score, start, train_epoch
-from ...training.leaders import count_words, follow
-from ...training.reviews import Data, prepare
-from ...training.settings import Settings
-from ...training.synthetic import NEGATIVE, POSITIVE, WORDS, synthetic_reviews
-from ...training.texts import PAD
 from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint
 from .paper import PAPER
+
+# Training is imported where a claim runs: whoever lists claims, or checks others, does not wait for it.
+if TYPE_CHECKING:
+    from ...training.classifier import Classifier
+    from ...training.reviews import Data
+    from ...training.settings import Settings
 
 TRAINING = {"reviews": 1500, "d": 2, "depth": 2, "epochs": 6, "batch": 32, "rate": 0.05}
 AT_PAPER_SCALE = {"reviews": 6000, "depth": 8, "epochs": 30, "rate": 0.01}
@@ -38,6 +37,10 @@ class Network(NamedTuple):
 @functools.lru_cache(maxsize=4)
 def _network(settings: Settings, reviews: int) -> Network:
     """One training serves a claim, its control, and the other claim."""
+    from ...training.fit import NETWORK, start, train_epoch
+    from ...training.reviews import prepare
+    from ...training.synthetic import synthetic_reviews
+
     data = prepare(synthetic_reviews(reviews, settings.seed), settings)
     trainee = start(settings, len(data.vocabulary))[NETWORK]
     random = trainee.classifier
@@ -47,6 +50,9 @@ def _network(settings: Settings, reviews: int) -> Network:
 
 
 def _of(case: Case) -> Network:
+    from ...training.settings import Settings
+    from ...training.synthetic import WORDS
+
     sizes: dict[str, Any] = {name: case.values[name] for name in TRAINING if name != "reviews"}
     return _network(Settings(**sizes, length=WORDS, tau=COLD, seed=case.seed), case.reviews)
 
@@ -67,6 +73,9 @@ def _of(case: Case) -> Network:
 )
 def polar_words_lead(case: Case) -> list[Comparison]:
     """Share of its test reviews in which a word leads, polar over neutral; sides of the polar ones."""
+    from ...training.leaders import count_words, follow
+    from ...training.synthetic import NEGATIVE, POSITIVE
+
     network = _of(case)
     classifier = network.trained if case.network == "trained" else network.random
     tokens, words = network.data.test.tokens, np.array(network.data.vocabulary)
@@ -96,6 +105,9 @@ def polar_words_lead(case: Case) -> list[Comparison]:
 )
 def surrogate(case: Case) -> list[Comparison]:
     """|cross-entropy of softmax at a temperature - that of hardmax| on the test reviews."""
+    from ...training.classifier import hard, soft
+    from ...training.fit import score
+
     network = _of(case)
     hardmax, softmax = (
         score(network.trained, network.data.test, case.depth, slot)[1]
@@ -123,6 +135,10 @@ def surrogate(case: Case) -> list[Comparison]:
 )
 def padding(case: Case) -> list[Comparison]:
     """Logits of random reviews among more places against those of the reviews alone, in double precision."""
+    from ...training.classifier import Classifier, draw_classifier, hard
+    from ...training.fit import evaluate
+    from ...training.texts import PAD
+
     rng = np.random.default_rng(case.seed)
     known = 50
     drawn = draw_classifier(known + 1, case.d, case.seed)
