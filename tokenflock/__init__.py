@@ -6,11 +6,15 @@
     run = flock.solve(flock.SA(beta=9.0), x0, t1=30.0, rtol=1e-8, atol=1e-10,
                       save=flock.Save(every=0.1, observe=[flock.energy, flock.clusters(angle=0.1)]))
 
-The names below are loaded on first use (see __init__.pyi for the list), so that the import is instant.
+The names below are loaded on first use (see __init__.pyi for the list), so that the import is instant. From
+the import on JAX computes in float64 (see startup.py).
 """
 
 import lazy_loader
 
+from .startup import set_up_jax
+
 __version__ = "0.1.0"
 
+set_up_jax()
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

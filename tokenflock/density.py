@@ -29,7 +29,7 @@ from jaxtyping import Array, Float
 from .dynamics import Dynamics
 from .errors import InputError, require
 from .measure import Measure
-from .runtime import ArrayLike, Scalar, is_traced
+from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 from .space import Space
 
 # A density at points (m, d), in any units: it is divided by its integral.
@@ -163,9 +163,10 @@ class Density(eqx.Module):
     on: Discretisation
     state: Float[Array, "*state"]
 
+    @known()
     def __init__(self, on: Discretisation, state: ArrayLike):
         self.on = on
-        self.state = jnp.asarray(state, dtype=float)
+        self.state = as_array(state)
         require(
             self.state.shape == on.shape,
             f"a density on {on} has a state of shape {on.shape}, got {self.state.shape}",
@@ -177,6 +178,7 @@ class Density(eqx.Module):
             on.check_state(self.state)
 
     @staticmethod
+    @known()
     def from_law(on: Discretisation, law: Law) -> Density:
         """The density whose values at points are `law(points)` up to a factor; see `laws`."""
         return Density(on, on.project(law))

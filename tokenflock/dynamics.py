@@ -256,6 +256,11 @@ def has_beta_batch(model: Dynamics) -> bool:
     return any(part.beta.ndim == 1 for part in model.attentions())
 
 
+def beta_count(model: Dynamics) -> int:
+    """How many betas a batch of models has; 1 for a single model."""
+    return max((part.beta.size for part in model.attentions()), default=1)
+
+
 def beta_axes(model: Dynamics) -> Any:
     """in_axes of a vmap over a batch of beta: 0 at the vector betas, None elsewhere."""
     axes = jax.tree.map(lambda leaf: None, model)

@@ -35,7 +35,7 @@ class SolveError(TokenflockError):
 
 def require_whole(name: str, value: object, least: int | None = None) -> None:
     """Refuse what is no whole number, NumPy's included, or one below `least`."""
-    whole = isinstance(value, Integral) and (least is None or value >= least)
+    whole = isinstance(value, Integral) and (least is None or int(value) >= least)
     enough = "" if least is None else f", at least {least}"
     require(whole, f"{name} must be a whole number{enough}, got {value!r}")
 

@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from . import runtime as runtime
-
 
 def component_labels(adjacent: Bool[Array, "n n"]) -> Int[Array, " n"]:
     """Smallest index of each token's connected component, for a symmetric adjacency matrix.

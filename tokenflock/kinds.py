@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from . import runtime as runtime
 from .errors import require
+from .potentials import Potentials, implicit_potentials
+from .runtime import as_array
 
 Carry = Any
 Convention = Literal["perspective", "metastability", "kinetic"]
@@ -226,9 +227,7 @@ class Unnormalised(Weighted):
 class Sigmoid(Weighted):
     """f(s) = 1/(1 + e^{-(s + bias)})."""
 
-    bias: Float[Array, ""] = eqx.field(
-        default=0.0, converter=lambda value: jnp.asarray(value, dtype=float)
-    )
+    bias: Float[Array, ""] = eqx.field(default=0.0, converter=as_array)
 
     def weight(self, scores: Array, beta: Array) -> Array:
         return jax.nn.sigmoid(scores + self.bias)
@@ -320,12 +319,19 @@ class Sinkhorn(Kind):
     ) -> Array:
         from ott.geometry import geometry
 
-        mass = jnp.exp(log_mass[0])
-        plan = self.plan(geometry.Geometry(cost_matrix=-scores, epsilon=1.0), mass)
-        out = (plan.matrix * keep) @ values / mass[:, None]
-        return jnp.where(jnp.asarray(plan.converged), out, jnp.nan)
+        def find(theta: tuple[Array, Array]) -> Potentials:
+            return self.potentials(geometry.Geometry(cost_matrix=-theta[0], epsilon=1.0), theta[1])
 
-    def plan(self, geometry: Any, mass: Array) -> Any:
+        def marginals(theta: tuple[Array, Array], f: Array, g: Array) -> tuple[Array, Array]:
+            plan = jnp.exp(theta[0] + f[:, None] + g)
+            return plan.sum(axis=1) - theta[1], plan.sum(axis=0) - theta[1]
+
+        mass = jnp.exp(log_mass[0])
+        f, g, converged = implicit_potentials(find, marginals, (scores, mass))
+        out = (jnp.exp(scores + f[:, None] + g) * keep) @ values / mass[:, None]
+        return jnp.where(converged > 0, out, jnp.nan)
+
+    def potentials(self, geometry: Any, mass: Array) -> Potentials:
         """ott-jax's solution for a geometry of costs -s_ij at temperature 1."""
         from ott.problems.linear import linear_problem
         from ott.solvers.linear import sinkhorn
@@ -333,4 +339,5 @@ class Sinkhorn(Kind):
         solver = sinkhorn.Sinkhorn(
             threshold=self.threshold, max_iterations=self.iterations, lse_mode=True
         )
-        return solver(linear_problem.LinearProblem(geometry, a=mass, b=mass))
+        found = solver(linear_problem.LinearProblem(geometry, a=mass, b=mass))
+        return Potentials(found.f, found.g, jnp.asarray(found.converged, dtype=mass.dtype))

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from . import runtime as runtime
+from .runtime import as_array
 
 
 class Mask(eqx.Module):
@@ -50,7 +50,7 @@ class Causal(Mask):
 class ALiBi(Mask):
     """Causal with the linear bias -slope (i - j)/n (2605.09213; the kinetic scaling of ALiBi)."""
 
-    slope: Float[Array, ""] = eqx.field(converter=lambda value: jnp.asarray(value, dtype=float))
+    slope: Float[Array, ""] = eqx.field(converter=as_array)
     self_term: bool = eqx.field(static=True, default=True)
     needs_order: ClassVar[bool] = True
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import require
-from .runtime import ArrayLike, is_traced
+from .runtime import ArrayLike, as_array, is_traced, known
 from .space import Euclidean, Space, Sphere, normalise
 
 ON_SPHERE_TOLERANCE = 1e-6
@@ -34,6 +34,7 @@ class Measure(eqx.Module):
     radii: Float[Array, "*batch n"] | None = None
     ordered: bool = eqx.field(static=True, default=True)
 
+    @known()
     def __init__(
         self,
         space: Space,
@@ -70,7 +71,7 @@ class Measure(eqx.Module):
 
 
 def _checked_points(space: Space, points: ArrayLike) -> Array:
-    array = jnp.asarray(points, dtype=float)
+    array = as_array(points)
     require(
         array.ndim >= 2 and array.shape[-1] == space.d,
         f"tokens must have shape (..., n, {space.d}) on {space}, got {array.shape}",
@@ -94,7 +95,7 @@ def _checked_points(space: Space, points: ArrayLike) -> Array:
 def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
     if weights is None:
         return jnp.full((n,), 1.0 / n, dtype=float)
-    array = jnp.asarray(weights, dtype=float)
+    array = as_array(weights)
     require(
         array.shape == (n,), f"weights must have shape ({n},), one per token, got {array.shape}"
     )
@@ -108,7 +109,7 @@ def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
 
 
 def _checked_radii(radii: ArrayLike, points: Array) -> Array:
-    array = jnp.broadcast_to(jnp.asarray(radii, dtype=float), points.shape[:-1])
+    array = jnp.broadcast_to(as_array(radii), points.shape[:-1])
     if not is_traced(array):
         require(bool(jnp.all(array > 0)), "radii must be positive")
     return array
@@ -123,6 +124,7 @@ def _shape(n: int, samples: int | Sequence[int] | None) -> tuple[int, ...]:
     return (*batch, n)
 
 
+@known()
 def from_array(
     space: Space,
     points: ArrayLike,
@@ -132,15 +134,17 @@ def from_array(
     ordered: bool = True,
 ) -> Measure:
     """Tokens given as an array; `normalise=True` first retracts them onto the space."""
-    array = jnp.asarray(points, dtype=float)
+    array = as_array(points)
     return Measure(space, space.retract(array) if normalise else array, weights, radii, ordered)
 
 
+@known()
 def uniform(space: Space, n: int, seed: int, samples: int | Sequence[int] | None = None) -> Measure:
     """n independent uniform tokens: normalised Gaussians on the sphere."""
     return Measure(space, space.sample_uniform(jr.key(seed), _shape(n, samples)))
 
 
+@known()
 def gaussian(
     space: Space, n: int, seed: int, scale: float = 1.0, samples: int | Sequence[int] | None = None
 ) -> Measure:
@@ -151,6 +155,7 @@ def gaussian(
     return Measure(space, normalise(x), radii=jnp.linalg.norm(x, axis=-1))
 
 
+@known()
 def box(
     space: Euclidean,
     n: int,
@@ -165,6 +170,7 @@ def box(
     return Measure(space, x)
 
 
+@known()
 def hemisphere(
     space: Sphere, n: int, seed: int, samples: int | Sequence[int] | None = None
 ) -> Measure:
@@ -173,6 +179,7 @@ def hemisphere(
     return Measure(space, jnp.where(x[..., :1] < 0, -x, x))
 
 
+@known()
 def cap(
     space: Sphere,
     n: int,
@@ -188,7 +195,7 @@ def cap(
     """
     require(0 < radius <= np.pi, f"radius must lie in (0, pi], got {radius}")
     default = jnp.zeros(space.d).at[0].set(1.0)
-    axis = default if centre is None else normalise(jnp.asarray(centre, dtype=float))
+    axis = default if centre is None else normalise(as_array(centre))
     require(
         axis.shape == (space.d,),
         f"centre must have shape ({space.d},) on {space}, got {axis.shape}",
@@ -196,6 +203,7 @@ def cap(
     return Measure(space, _around(jr.key(seed), space, axis, radius, _shape(n, samples)))
 
 
+@known()
 def mixture(
     space: Sphere,
     centres: ArrayLike,
@@ -205,7 +213,7 @@ def mixture(
     samples: int | Sequence[int] | None = None,
 ) -> Measure:
     """`per_cluster` tokens in a cap of the given radius around each centre (k, d)."""
-    directions = normalise(jnp.asarray(centres, dtype=float))
+    directions = normalise(as_array(centres))
     require(
         directions.ndim == 2 and directions.shape[-1] == space.d,
         f"centres must have shape (k, {space.d}), got {directions.shape}",
@@ -226,6 +234,7 @@ def _around(key: Array, space: Sphere, axis: Array, radius: float, shape: tuple[
     return jnp.cos(theta) * axis + jnp.sin(theta) * tangent
 
 
+@known()
 def equiangular(space: Sphere, n: int, correlation: float = 0.0) -> Measure:
     """n tokens with <x_i, x_j> = correlation for all i != j (needs d >= n).
 
@@ -243,6 +252,7 @@ def equiangular(space: Sphere, n: int, correlation: float = 0.0) -> Measure:
     return Measure(space, normalise(points))
 
 
+@known()
 def arcs(
     space: Sphere,
     centres: ArrayLike,
@@ -252,29 +262,32 @@ def arcs(
 ) -> Measure:
     """Circle tokens in arcs: angles centre + N(0, width^2) around each centre (2605.09213, Fig. 3)."""
     require(space.d == 2, f"arcs need the circle Sphere(2), got d={space.d}; use flock.mixture")
-    middle = jnp.repeat(jnp.asarray(centres, dtype=float), per_cluster)
+    middle = jnp.repeat(as_array(centres), per_cluster)
     noise = width * jr.normal(jr.key(seed), middle.shape, dtype=jnp.float64)
     return from_angles(middle + noise)
 
 
+@known()
 def from_angles(angles: ArrayLike, weights: ArrayLike | None = None) -> Measure:
     """Circle tokens x = (cos theta, sin theta)."""
-    theta = jnp.asarray(angles, dtype=float)
+    theta = as_array(angles)
     return Measure(Sphere(2), jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=-1), weights)
 
 
+@known()
 def perturbed(measure: Measure, scale: float, seed: int) -> Measure:
     """Add N(0, scale^2) and retract: leave a saddle explicitly, from a seed, not by rounding."""
     noise = scale * jr.normal(jr.key(seed), measure.points.shape, dtype=measure.points.dtype)
     return measure.at(measure.space.retract(measure.points + noise), measure.radii)
 
 
+@known()
 def with_positions(embeddings: ArrayLike, period: float = 1e4) -> Measure:
     """Normalise w_i + p_i with the sinusoidal position code of 2312.10794, section 2.
 
     (p_i)_{2k} = sin(i / M^{2k/d}), (p_i)_{2k+1} = cos(i / M^{2k/d}), M = period.
     """
-    words = jnp.asarray(embeddings, dtype=float)
+    words = as_array(embeddings)
     n, d = words.shape[-2:]
     frequency = period ** (-(2.0 * (jnp.arange(d) // 2)) / d)
     phase = jnp.arange(n)[:, None] * frequency

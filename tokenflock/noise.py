@@ -16,12 +16,13 @@ from jaxtyping import Array, Float
 from .errors import require
 from .measure import Measure
 from .reduce import Reduction
-from .runtime import ArrayLike, Scalar, is_traced
+from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 from .terms import Attention
 
 
+@known()
 def _non_negative(name: str, value: ArrayLike) -> Array:
-    array = jnp.asarray(value, dtype=float)
+    array = as_array(value)
     if not is_traced(array):
         require(bool(jnp.all(array >= 0)), f"{name} must be >= 0, got {value}")
     return array

@@ -24,15 +24,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .errors import require
-from .runtime import ArrayLike, Scalar, is_traced
+from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 from .space import normalise
 
 Radii = Float[Array, " n"]
 Vectors = Float[Array, "n d"]
 
 
+@known()
 def _positive(name: str, value: ArrayLike) -> Array:
-    array = jnp.asarray(value, dtype=float)
+    array = as_array(value)
     if not is_traced(array):
         require(bool(array > 0), f"{name} must be positive, got {value}")
     return array

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from . import runtime as runtime
 from .errors import InputError
 
 

@@ -22,7 +22,7 @@ from .kinds import Kind, Softmax
 from .masks import Full, Mask
 from .measure import Measure
 from .reduce import Dense, Problem, Reduction, Task
-from .runtime import ArrayLike, Scalar, is_traced
+from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 from .space import Sphere
 from .weights import Schedule, Weights, check_dimension
 
@@ -212,9 +212,10 @@ class Attention(Term):
         return self.weights.jumps(t1)
 
 
+@known()
 def _checked_beta(beta: ArrayLike) -> Array:
     try:
-        array = jnp.asarray(beta, dtype=float)
+        array = as_array(beta)
     except (TypeError, ValueError) as error:
         raise InputError(f"beta must be a number or a vector of them, got {beta!r}") from error
     require(array.size >= 1, "beta is an empty vector; give at least one value")
@@ -266,25 +267,26 @@ class Perceptron(Term):
         activation: Activation = RELU,
         omega: ArrayLike | None = None,
     ):
-        self.inner = jnp.asarray(inner, dtype=float)
-        self.outer = jnp.asarray(outer, dtype=float)
+        self.inner = as_array(inner)
+        self.outer = as_array(outer)
         require(
             self.inner.ndim == 2 and self.outer.shape == self.inner.shape[::-1],
             "a perceptron needs inner (width, d) and outer (d, width) weights, got "
             f"{self.inner.shape} and {self.outer.shape}",
         )
         width = self.inner.shape[0]
-        self.bias = jnp.zeros(width) if bias is None else jnp.asarray(bias, dtype=float)
+        self.bias = as_array(np.zeros(width) if bias is None else bias)
         require(
             self.bias.shape == (width,), f"bias must have shape ({width},), got {self.bias.shape}"
         )
         self.activation = activation
-        self.omega = None if omega is None else jnp.asarray(omega, dtype=float)
+        self.omega = None if omega is None else as_array(omega)
 
     @staticmethod
+    @known()
     def gradient(omega: ArrayLike, a: ArrayLike, activation: Activation = RELU) -> Perceptron:
         """Gradient-structured: u(x) = sum_j omega_j sigma(a_j . x) a_j."""
-        scale, inner = jnp.asarray(omega, dtype=float), jnp.asarray(a, dtype=float)
+        scale, inner = as_array(omega), as_array(a)
         require(
             inner.ndim == 2 and scale.shape == inner.shape[:1],
             f"omega must have one number per row of a, got {scale.shape} and {inner.shape}",
@@ -292,6 +294,7 @@ class Perceptron(Term):
         return Perceptron(inner, (scale[:, None] * inner).T, None, activation, scale)
 
     @staticmethod
+    @known()
     def random(
         d: int,
         width: int,
@@ -333,9 +336,7 @@ class Perceptron(Term):
 class Drift(Term):
     """M x for a matrix M, or m x for a number m."""
 
-    matrix: Float[Array, "d d"] | Float[Array, ""] = eqx.field(
-        converter=lambda value: jnp.asarray(value, dtype=float)
-    )
+    matrix: Float[Array, "d d"] | Float[Array, ""] = eqx.field(converter=as_array)
 
     def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return self.matrix * x if self.matrix.ndim == 0 else x @ self.matrix.T

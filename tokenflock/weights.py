@@ -19,9 +19,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from . import runtime as runtime
 from .errors import InputError, require
-from .runtime import ArrayLike, Scalar, is_traced
+from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 
 
 class Schedule(eqx.Module):
@@ -69,6 +68,7 @@ class Weights(Schedule):
     V: Float[Array, "heads d d"] | Float[Array, ""] | None = None
     B: Float[Array, "heads d d"] | None = None
 
+    @known()
     def __init__(
         self,
         Q: ArrayLike | None = None,
@@ -81,7 +81,7 @@ class Weights(Schedule):
             "give either Q and K, or B = Q^T K, not both",
         )
         self.Q, self.K, self.B = _matrix("Q", Q), _matrix("K", K), _matrix("B", B)
-        self.V = jnp.asarray(V, dtype=float) if _is_number(V) else _matrix("V", V)
+        self.V = as_array(V) if _is_number(V) else _matrix("V", V)
         for name, value in (("Q", self.Q), ("K", self.K), ("V", self.V), ("B", self.B)):
             finite = value is None or is_traced(value) or bool(jnp.all(jnp.isfinite(value)))
             require(finite, f"{name} contains NaN or infinity")
@@ -92,6 +92,7 @@ class Weights(Schedule):
         )
 
     @staticmethod
+    @known()
     def gaussian(d: int, seed: int, heads: int = 1, scale: float | None = None) -> Weights:
         """Q, K, V with independent N(0, scale^2) entries; default scale d^{-1/2}."""
         entry = Ginibre(d**-0.5 if scale is None else scale)
@@ -124,6 +125,7 @@ class Weights(Schedule):
         """Whether queries and keys are the tokens themselves: Q = K = I."""
         return self.Q is None and self.K is None and self.B is None
 
+    @known()
     def reach(self) -> float | None:
         if is_traced(self):
             return None
@@ -169,7 +171,7 @@ def _is_number(value: object) -> bool:
 def _matrix(name: str, value: ArrayLike | None) -> Array | None:
     if value is None:
         return None
-    array = jnp.asarray(value, dtype=float)
+    array = as_array(value)
     if array.ndim == 2:
         array = array[None]
     require(
@@ -201,6 +203,7 @@ class Piecewise(Schedule):
     times: Float[Array, " switches"]
     stacked: Weights
 
+    @known()
     def __init__(self, times: Sequence[float], weights: Sequence[Weights]):
         moments = np.asarray(times, dtype=float)
         require(
@@ -225,6 +228,7 @@ class Piecewise(Schedule):
     def jumps(self, t1: float) -> list[float]:
         return [float(t) for t in self.times if t < t1]
 
+    @known()
     def reach(self) -> float | None:
         if is_traced(self):
             return None
@@ -312,6 +316,7 @@ class RandomWeights(Schedule):
     laws: dict[str, Law | float]
     key: Array
 
+    @known()
     def __init__(
         self,
         d: int,
@@ -368,6 +373,7 @@ class RandomWeights(Schedule):
             return []
         return [float(m * self.period) for m in range(1, int(np.ceil(t1 / self.period)))]
 
+    @known()
     def reach(self) -> float | None:
         fixed = self.period is None and self.per == "run" and not is_traced(self.key)
         return self.at(0.0).reach() if fixed else None

@@ -21,7 +21,7 @@ from made_results import (
 )
 
 import tokenflock as flock
-from tokenflock import runtime, store
+from tokenflock import store
 from tokenflock.errors import InputError
 from tokenflock.records import catalogue, finding, index
 from tokenflock.records.catalogue import list_records
@@ -97,7 +97,6 @@ class TestFacts:
 
     def test_labels_are_the_ones_written(self):
         assert (finding.SWEEP_STORE, finding.SWEEP) == (checking.STORE, "tokenflock-sweep-1")
-        assert index.CACHE_VARIABLE == runtime.CACHE_VARIABLE
 
 
 class TestWhere:

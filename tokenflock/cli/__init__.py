@@ -74,9 +74,6 @@ def root(
 
 def main() -> None:
     """Entry point."""
-    # A failed check inside a compiled program gives NaN (reported as such) instead of calling back to
-    # Python: JAX keeps only programs without such calls in its cache on disk.
-    os.environ.setdefault("EQX_ON_ERROR", "nan")
     resend_lost_interrupts()
     code: object = 0
     try:

@@ -21,6 +21,7 @@ def doctor(
     """
     report = facts()
     report["self_test"] = self_test()
+    report["compilation_cache"] |= cache_test()
     if as_json:
         typer.echo(json.dumps(report))
     else:
@@ -53,7 +54,7 @@ def _cache() -> dict[str, Any]:
     """Where compiled programs are kept, how many, and whether more can be."""
     import jax
 
-    from ..runtime import cache_folder
+    from ..startup import cache_folder
 
     settings: Any = jax.config
     folder = Path(settings.jax_compilation_cache_dir or cache_folder())
@@ -97,6 +98,29 @@ def self_test() -> dict[str, Any]:
         "passed": error < 1e-8,
         "seconds": round(time.perf_counter() - start, 2),
     }
+
+
+def cache_test() -> dict[str, Any]:
+    """Whether the solver's program is really read back: forget it, solve again, and listen to JAX.
+
+    `hits` and `misses` are what JAX tells of that second solve; `hit` is whether nothing was compiled.
+    """
+    import jax
+
+    heard = {"hits": 0, "misses": 0}
+
+    def listen(event: str, **_: Any) -> None:
+        for name in heard:
+            heard[name] += event == f"/jax/compilation_cache/cache_{name}"
+
+    jax.clear_caches()
+    jax.monitoring.register_event_listener(listen)
+    try:
+        seconds = self_test()["seconds"]
+    finally:
+        jax.monitoring.unregister_event_listener(listen)
+    hit = heard["hits"] > 0 and heard["misses"] == 0
+    return {"hit": hit, **heard, "warm_seconds": seconds}
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 
@@ -12,21 +13,21 @@ import numpy as np
 from jax.core import Tracer
 
 from ..density import Density
-from ..dynamics import Clusters, Dynamics, State
+from ..dynamics import Clusters, Dynamics, State, beta_count
 from ..errors import InputError, SolveError, require
 from ..health import energy_direction
 from ..measure import Measure
 from ..memory import all_attentions, check_memory
 from ..observables import Observable, scaled_energy
 from ..reduce import Dense, Reduction
-from ..runtime import is_traced
+from ..runtime import as_array, is_traced, known
 from ..trajectory import Trajectory
-from .assemble import from_segment
+from .assemble import from_segment, lead_axes
 from .clocks import Clock, Physical
 from .core import Plan, integrate
 from .methods import Layers, Method, Stiff, resolve
 from .outcome import ADVICE, succeeded
-from .save import Save
+from .save import Save, filled, filled_jumps
 from .steppers import Merge
 from .stops import Stop
 
@@ -104,15 +105,18 @@ def solve(
         max_steps=max_steps,
         progress=progress,
     )
-    segment = integrate(plan, measure, initial_state(model, measure, merge), jnp.asarray(times))
+    start = initial_state(model, measure, merge)
+    rows = filled(times, row_bytes(plan, measure), bool(lead_axes(plan, measure)))
+    segment = integrate(plan, measure, start, as_array(rows)).first_rows(len(times))
+    run = from_segment(plan, x0, segment)
     if is_traced(segment):
-        return from_segment(plan, x0, segment)
-    run = from_segment(plan, x0, jax.block_until_ready(segment))
+        return run
     if throw and not succeeded(run.outcome):
         raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {ADVICE[run.outcome]}")
     return run
 
 
+@known()
 def prepare(
     model: Dynamics,
     x0: Measure,
@@ -156,13 +160,21 @@ def prepare(
         clock=clock,
         observe=_with_watched_energy(model, x0, save.observe),
         stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
-        jumps=jnp.asarray(model.jumps(t1), dtype=float),
+        jumps=as_array(filled_jumps(model.jumps(t1))),
         key=jax.random.key(seed),
         horizon=jnp.asarray(float(t1)),
         states=save.states,
         progress=progress and sys.stderr is not None,
     )
     return plan, flatten_samples(x0), times
+
+
+def row_bytes(plan: Plan, x0: Measure) -> float:
+    """About how much one save keeps; an observable has at most n entries along each axis."""
+    states = x0.n * x0.d if plan.states else 0
+    observed = sum(x0.n ** len(thing.axes) for thing in plan.observe)
+    samples = math.prod(x0.batch_shape) * beta_count(plan.model)
+    return 8.0 * samples * (states + observed)
 
 
 def _with_watched_energy(
@@ -183,6 +195,7 @@ def flatten_samples(x0: Measure) -> Measure:
     return x0.at(points, None if x0.radii is None else x0.radii.reshape(-1, x0.n))
 
 
+@known()
 def initial_state(model: Dynamics, measure: Measure, merge: Merge | None) -> State:
     """The state at t = 0, with masses if clusters are to merge."""
     state = model.initial_state(measure)

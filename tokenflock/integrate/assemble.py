@@ -126,9 +126,9 @@ def _without_rows_not_reached(
     """NaN in the rows after a sample's own end, which diffrax marks by an infinite time."""
     if is_traced(segment):
         return {}
-    missing = jnp.isinf(segment.times).reshape(*shape, -1)
+    missing = np.isinf(segment.times).reshape(*shape, -1)
     return {
-        name: jnp.where(_align(missing, arrays[name]), jnp.nan, arrays[name])
+        name: np.where(_align(missing, arrays[name]), np.nan, arrays[name])
         for name in segment.saved
     }
 

@@ -15,12 +15,15 @@ from ..dynamics import Dynamics, State, beta_axes, has_beta_batch
 from ..measure import Measure
 from ..observables.base import Observable, Snapshot
 from ..reduce import Reduction
+from ..runtime import is_traced
+from .adjoint import differentiable, with_stages_for
 from .clocks import Clock
 from .methods import Numerics
 from .progress import RichProgressMeter
 from .steppers import Context, LayerStepper, NoiseTerm, drift
 from .stops import Stop, rises_at_stop
 from .switches import FieldTimes, MeetingSwitches
+from .unchecked import unchecked
 
 
 class Plan(eqx.Module):
@@ -51,6 +54,16 @@ class Segment(eqx.Module):
     outcome: Any  # (*batch), an index into outcome.OUTCOMES
     stats: dict[str, Any]
 
+    def first_rows(self, count: int) -> Segment:
+        """The rows that were asked for, without those that fill it up (see `save.filled`).
+
+        On the host, unless traced: there no number of rows needs compiled programs of its own.
+        """
+        found = self if is_traced(self) else jax.device_get(self)
+        cut = (slice(None),) * (found.times.ndim - 1) + (slice(count),)
+        times, saved = jax.tree.map(lambda rows: rows[cut], (found.times, found.saved))
+        return eqx.tree_at(lambda part: (part.times, part.saved), found, (times, saved))
+
 
 def look(plan: Plan, model: Dynamics, measure: Measure, t: Array, state: State) -> dict[str, Array]:
     """Everything saved at one time: observables of the retracted tokens, and the tokens if asked."""
@@ -68,17 +81,30 @@ def look(plan: Plan, model: Dynamics, measure: Measure, t: Array, state: State) 
 
 
 def integrate_one(
-    plan: Plan, model: Dynamics, measure: Measure, state: State, times: Array, key: Array
+    adjoint: diffrax.AbstractAdjoint,
+    plan: Plan,
+    model: Dynamics,
+    measure: Measure,
+    state: State,
+    times: Array,
+    key: Array,
 ) -> Segment:
     """Solve for one sample of tokens over the given save times."""
     clock = plan.clock
-    context = Context(model, measure, plan.reduction, field_times(plan, times[-1]))
+    context = Context(model, measure, plan.reduction, field_times(plan, end_of(times)))
 
     def observe(u: Array, y: State, args: Context) -> dict[str, Array]:
         return look(plan, args.model, args.measure, clock.time(u), y)
 
     segment = solve_segment(
-        plan, _terms(plan, model, measure, key), state, context, times, observe, _event(plan, times)
+        adjoint,
+        plan,
+        _terms(plan, model, measure, key),
+        state,
+        context,
+        times,
+        observe,
+        _event(plan, times),
     )
     # A stop inside a step leaves an interpolated state, which is not quite on the space.
     points = measure.space.retract(segment.final.points)
@@ -90,8 +116,20 @@ def field_times(plan: Any, end: Array) -> FieldTimes:
     return FieldTimes(plan.clock, end, plan.numerics.dt0, plan.jumps.size > 0)
 
 
+def end_of(times: Array) -> Array:
+    """The last save time; infinite ones only fill up a row (see `save.filled`)."""
+    return jnp.max(times, initial=-jnp.inf, where=jnp.isfinite(times))
+
+
 def solve_segment(
-    plan: Any, terms: Any, start: Any, args: Any, times: Array, look: Any, event: Any
+    adjoint: diffrax.AbstractAdjoint,
+    plan: Any,
+    terms: Any,
+    start: Any,
+    args: Any,
+    times: Array,
+    look: Any,
+    event: Any,
 ) -> Segment:
     """One call of diffrax over the save times, for tokens and for densities alike.
 
@@ -103,23 +141,26 @@ def solve_segment(
         return y, clock.time(u), look(u, y, args)
 
     marks = clock.inverse(times)
-    solution = diffrax.diffeqsolve(
-        terms,
-        _stepper(plan),
-        t0=marks[0],
-        t1=marks[-1],
-        dt0=None if numerics.dt0 is None else _whole_steps(numerics.dt0, marks),
-        y0=start,
-        args=args,
-        saveat=diffrax.SaveAt(
-            subs=[diffrax.SubSaveAt(ts=marks, fn=look), diffrax.SubSaveAt(t1=True, fn=end)]
-        ),
-        stepsize_controller=_controller(plan),
-        event=event,
-        max_steps=numerics.max_steps,
-        throw=False,
-        progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
-    )
+    first, last_mark = marks[0], end_of(marks)
+    with unchecked():
+        solution = diffrax.diffeqsolve(
+            terms,
+            with_stages_for(_stepper(plan), adjoint),
+            t0=first,
+            t1=last_mark,
+            dt0=None if numerics.dt0 is None else _whole_steps(numerics.dt0, last_mark - first),
+            y0=start,
+            args=args,
+            saveat=diffrax.SaveAt(
+                subs=[diffrax.SubSaveAt(ts=marks, fn=look), diffrax.SubSaveAt(t1=True, fn=end)]
+            ),
+            stepsize_controller=_controller(plan),
+            event=event,
+            max_steps=numerics.max_steps,
+            throw=False,
+            progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
+            adjoint=adjoint,
+        )
     assert solution.ts is not None
     assert solution.ys is not None
     saved, last = solution.ys
@@ -157,9 +198,8 @@ def _outcome(solution: diffrax.Solution) -> Array:
     return jnp.where(stopped, DIFFRAX_RESULTS.index(diffrax.RESULTS.event_occurred), code)
 
 
-def _whole_steps(dt: Array, marks: Array) -> Array:
+def _whole_steps(dt: Array, span: Array) -> Array:
     """The step, moved by rounding alone so that a span of whole steps has no sliver at its end."""
-    span = marks[-1] - marks[0]
     count = jnp.round(span / dt)
     whole = (count >= 1) & (jnp.abs(span / dt - count) < 1e-6)
     return jnp.where(whole, span / jnp.maximum(count, 1), dt)
@@ -172,7 +212,8 @@ def _terms(plan: Plan, model: Dynamics, measure: Measure, key: Array) -> Any:
     shape = jax.ShapeDtypeStruct(model.noise.brownian_shape(measure), measure.points.dtype)
     dt = plan.numerics.dt0
     assert dt is not None
-    path = diffrax.VirtualBrownianTree(0.0, plan.horizon, tol=dt / 4, shape=shape, key=key)
+    with unchecked():
+        path = diffrax.VirtualBrownianTree(0.0, plan.horizon, tol=dt / 4, shape=shape, key=key)
     return diffrax.MultiTerm(deterministic, NoiseTerm(path))
 
 
@@ -232,13 +273,19 @@ class StopSearch(optx.Bisection):
 @eqx.filter_jit
 def integrate(plan: Plan, measure: Measure, state: State, times: Array) -> Segment:
     """Solve for every beta and every sample; leading axes of the result are (beta, sample)."""
+    return differentiable(_integrate_all, plan, measure, state, times)
+
+
+def _integrate_all(
+    adjoint: diffrax.AbstractAdjoint, plan: Plan, measure: Measure, state: State, times: Array
+) -> Segment:
     batched = measure.points.ndim == 3
 
     def sample(model: Dynamics, index: Array, one: State) -> Segment:
         chosen = model.for_sample(index) if batched else model
         key = jax.random.fold_in(plan.key, index) if batched else plan.key
         alone = measure.at(one.points, one.radii)
-        return integrate_one(plan, chosen, alone, one, times, key)
+        return integrate_one(adjoint, plan, chosen, alone, one, times, key)
 
     def all_samples(model: Dynamics, tokens: State) -> Segment:
         if not batched:

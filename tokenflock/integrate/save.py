@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,27 @@ from ..observables.base import Observable
 from ..runtime import ArrayLike
 
 MOST_SAVES = 2_000_000
+# Rows of a single run that only serve to keep its program: few enough to cost nothing.
+FEWEST_ROWS = 16
+MOST_SPARE_BYTES = 2**26
+ENDLESS: dict[str, Any] = {"mode": "constant", "constant_values": np.inf}
+
+
+def filled(times: np.ndarray, row_bytes: float, batched: bool) -> np.ndarray:
+    """The times, then infinities up to a power of two: other save times need no other program.
+
+    An infinite time is never reached, so it costs memory alone; where that is much, none is added. In a
+    batch every step copies all rows, so there no more than twice as many are made.
+    """
+    wanted = len(times) if batched else max(len(times), FEWEST_ROWS)
+    spare = 2 ** int(np.ceil(np.log2(wanted))) - len(times)
+    return np.pad(times, (0, spare if spare * row_bytes <= MOST_SPARE_BYTES else 0), **ENDLESS)
+
+
+def filled_jumps(jumps: Sequence[float]) -> np.ndarray:
+    """The times of switches, filled up in the same way; none stay none, as another program."""
+    spare = 2 ** int(np.ceil(np.log2(len(jumps)))) - len(jumps) if jumps else 0
+    return np.pad(np.asarray(jumps, dtype=float), (0, spare), **ENDLESS)
 
 
 class Save:

@@ -33,6 +33,11 @@ class Wrapping(diffrax.AbstractWrappedSolver):
         """As the wrapped solver's, if it is implicit."""
         return self.solver.root_finder  # pyright: ignore[reportAttributeAccessIssue]
 
+    @property
+    def scan_kind(self) -> Any:
+        """As the wrapped solver's, if it has stages."""
+        return self.solver.scan_kind  # pyright: ignore[reportAttributeAccessIssue]
+
     def order(self, terms: Any) -> int | None:
         """As the wrapped solver's."""
         return self.solver.order(terms)

@@ -30,6 +30,7 @@ from ..density import Density, Law
 from ..dynamics import Dynamics
 from ..errors import InputError, SolveError, require
 from ..integrate.outcome import ADVICE
+from ..integrate.unchecked import unchecked
 from ..kinds import Unnormalised
 from ..meanfield.circle import Fourier
 from ..meanfield.galerkin import Basis
@@ -218,20 +219,21 @@ def _integrate(
     def lost(t: Any, y: Perturbed, equations: Equations, **kwargs: Any) -> Array:
         return ~(equations.strain(y) <= tail)  # a strain that is not finite ends the run too
 
-    return diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, y, equations: equations.rates(t, y)),
-        diffrax.Dopri8(),
-        0.0,
-        times[-1],
-        None,
-        begun,
-        equations,
-        saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]),
-        stepsize_controller=diffrax.PIDController(rtol=accuracy[0], atol=accuracy[1]),
-        max_steps=MAX_STEPS,
-        event=diffrax.Event(lost),
-        throw=False,
-    )
+    with unchecked():
+        return diffrax.diffeqsolve(
+            diffrax.ODETerm(lambda t, y, equations: equations.rates(t, y)),
+            diffrax.Dopri8(),
+            0.0,
+            times[-1],
+            None,
+            begun,
+            equations,
+            saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]),
+            stepsize_controller=diffrax.PIDController(rtol=accuracy[0], atol=accuracy[1]),
+            max_steps=MAX_STEPS,
+            event=diffrax.Event(lost),
+            throw=False,
+        )
 
 
 def _check_finished(on: Layered, found: diffrax.Solution, t1: float) -> None:

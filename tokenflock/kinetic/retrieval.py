@@ -27,6 +27,7 @@ from jaxtyping import Array, Complex, Float, Int
 from ..density import Law
 from ..dynamics import Dynamics
 from ..errors import require, require_whole
+from ..integrate.unchecked import unchecked
 from ..masks import ALiBi
 from ..meanfield import laws
 from ..meanfield.cdf import distribution_of_law
@@ -193,15 +194,17 @@ def _flow(model: Dynamics, start: Float[Array, " n"], t1: Array, dt: Array) -> F
         force = model.terms.tangent_field(t, tokens.points, tokens, Dense())
         return tokens.points[:, 0] * force[:, 1] - tokens.points[:, 1] * force[:, 0]
 
-    found = diffrax.diffeqsolve(
-        diffrax.ODETerm(speed),
-        diffrax.Tsit5(),
-        0.0,
-        t1,
-        dt,
-        start,
-        max_steps=MOST_STEPS,
-    )
+    with unchecked():
+        found = diffrax.diffeqsolve(
+            diffrax.ODETerm(speed),
+            diffrax.Tsit5(),
+            0.0,
+            t1,
+            dt,
+            start,
+            max_steps=MOST_STEPS,
+            throw=False,
+        )
     assert found.ys is not None
     return found.ys[-1]
 

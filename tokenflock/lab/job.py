@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..dynamics import Dynamics, State, has_beta_batch
+from ..dynamics import Dynamics, State, beta_count, has_beta_batch
 from ..errors import require
 from ..integrate.api import initial_state, prepare
 from ..integrate.assemble import final_state, from_segment, join
@@ -51,7 +51,7 @@ class Job(Integration):
         """The state at t = 0, with an axis of betas if there are several."""
         state = initial_state(self.model, self.samples, self.merge)
         if has_beta_batch(self.model):
-            betas = max(part.beta.size for part in self.model.attentions())
+            betas = beta_count(self.model)
             state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (betas, *leaf.shape)), state)
         return state
 

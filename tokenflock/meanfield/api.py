@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import diffrax
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..density import Density
-from ..dynamics import Dynamics
+from ..dynamics import Dynamics, beta_count, has_beta_batch
 from ..errors import InputError, SolveError, require
 from ..integrate.clocks import Clock, Physical
 from ..integrate.methods import Layers, Method, Numerics, Stiff, resolve
 from ..integrate.outcome import succeeded
-from ..integrate.save import Save
+from ..integrate.save import Save, filled, filled_jumps
 from ..integrate.steppers import Retracted
 from ..integrate.stops import Stop
-from ..runtime import is_traced
+from ..runtime import as_array, is_traced, known
 from ..trajectory import Trajectory
 from .assemble import from_density_segment
 from .solving import DensityPlan, DiagonalSolve, Flowing, integrate_density
@@ -60,15 +59,18 @@ def solve_density(
         max_steps=max_steps,
         progress=progress,
     )
-    segment = integrate_density(plan, Flowing(x0.state, jnp.zeros(())), jnp.asarray(times))
+    rows = filled(times, 8.0 * x0.state.size * beta_count(model), has_beta_batch(model))
+    found = integrate_density(plan, Flowing(x0.state, as_array(0.0)), as_array(rows))
+    segment = found.first_rows(len(times))
+    run = from_density_segment(plan, x0, segment, t1)
     if is_traced(segment):
-        return from_density_segment(plan, x0, segment, t1)
-    run = from_density_segment(plan, x0, jax.block_until_ready(segment), t1)
+        return run
     if throw and not succeeded(run.outcome):
         raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {run.advice}")
     return run
 
 
+@known()
 def density_plan(
     model: Dynamics,
     x0: Density,
@@ -96,7 +98,7 @@ def density_plan(
         clock=Physical() if clock is None else clock,
         observe=save.observe,
         stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
-        jumps=jnp.asarray(model.jumps(t1), dtype=float),
+        jumps=as_array(filled_jumps(model.jumps(t1))),
         states=save.states,
         progress=progress and sys.stderr is not None,
     )

@@ -19,8 +19,9 @@ from jaxtyping import Array, Float
 
 from ..density import Density, Scheme
 from ..dynamics import Dynamics, beta_axes, has_beta_batch
+from ..integrate.adjoint import differentiable
 from ..integrate.clocks import Clock
-from ..integrate.core import Segment, StopSearch, field_times, solve_segment
+from ..integrate.core import Segment, StopSearch, end_of, field_times, solve_segment
 from ..integrate.methods import Numerics
 from ..integrate.outcome import OUTCOMES
 from ..integrate.stops import Stop, rises_at_stop
@@ -78,28 +79,40 @@ class Context(eqx.Module):
 @eqx.filter_jit
 def integrate_density(plan: DensityPlan, start: Flowing, times: Array) -> Segment:
     """Solve for every beta; a leading axis of the result is beta."""
+    return differentiable(_integrate_all, plan, start, times)
+
+
+def _integrate_all(
+    adjoint: diffrax.AbstractAdjoint, plan: DensityPlan, start: Flowing, times: Array
+) -> Segment:
     if not has_beta_batch(plan.model):
-        return _integrate_one(plan, plan.model, start, times)
+        return _integrate_one(adjoint, plan, plan.model, start, times)
     # A continued run already has the axis of betas; at the start all betas share the density.
     axis = 0 if start.state.ndim > plan.blank.state.ndim else None
     solve = eqx.filter_vmap(
-        lambda model, start: _integrate_one(plan, model, start, times),
+        lambda model, start: _integrate_one(adjoint, plan, model, start, times),
         in_axes=(beta_axes(plan.model), axis),
     )
     return solve(plan.model, start)
 
 
-def _integrate_one(plan: DensityPlan, model: Dynamics, start: Flowing, times: Array) -> Segment:
+def _integrate_one(
+    adjoint: diffrax.AbstractAdjoint,
+    plan: DensityPlan,
+    model: Dynamics,
+    start: Flowing,
+    times: Array,
+) -> Segment:
     clock = plan.clock
     scheme = plan.scheme.prepared(model)
-    context = Context(model, scheme, field_times(plan, times[-1]), scheme.damping(model))
+    context = Context(model, scheme, field_times(plan, end_of(times)), scheme.damping(model))
 
     def look(u: Array, y: Flowing, args: Context) -> dict[str, Array]:
         return _look(plan, args, clock.time(u), y)
 
     start_mark = clock.inverse(times[0])
     segment = solve_segment(
-        plan, _terms(context), start, context, times, look, _event(plan, start_mark)
+        adjoint, plan, _terms(context), start, context, times, look, _event(plan, start_mark)
     )
     outcome = _outcome(plan, segment.outcome, segment.final_saved["tail"])
     return eqx.tree_at(lambda found: found.outcome, segment, outcome)

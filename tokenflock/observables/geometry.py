@@ -11,7 +11,7 @@ from jax.scipy.special import entr
 from jaxtyping import Array, Float
 
 from ..errors import InputError, require
-from ..runtime import ArrayLike
+from ..runtime import ArrayLike, as_array, known
 from ..space import Euclidean
 from .base import Observable, Snapshot
 from .reading import velocity, weighted_sum
@@ -75,9 +75,10 @@ def _min_alignment(snapshot: Snapshot, direction: Float[Array, " d"]) -> Float[A
     return jnp.min(mu.points @ direction)
 
 
+@known()
 def min_alignment(direction: ArrayLike | Sequence[float]) -> Observable:
     """min_i <x_i, w> for the unit vector w along `direction`; non-decreasing in cone collapse."""
-    vector = jnp.asarray(direction, dtype=float)
+    vector = as_array(direction)
     require(vector.ndim == 1, f"the direction must be one vector, got shape {vector.shape}")
     length = float(jnp.linalg.norm(vector))
     require(0 < length < np.inf, f"the direction must be finite and not zero, got {direction}")

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from .. import runtime as runtime
 from ..errors import require
 from ..runtime import ArrayLike, is_traced
 from ..space import normalise

@@ -13,12 +13,9 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import platformdirs
-
+from ..startup import cache_place
 from .facts import Facts
 
-# As tokenflock/runtime.py has it, which needs JAX.
-CACHE_VARIABLE = "TOKENFLOCK_CACHE"
 FILE = "records.sqlite"
 # Raise it when facts are read differently: older files are then made anew.
 VERSION = 2
@@ -31,8 +28,7 @@ UNREADABLE: Stamped = ("unreadable", None)
 
 def index_path() -> Path:
     """$TOKENFLOCK_CACHE/records.sqlite, or the same in the user's cache folder."""
-    given = os.environ.get(CACHE_VARIABLE)
-    return (Path(given) if given else Path(platformdirs.user_cache_dir("tokenflock"))) / FILE
+    return cache_place() / FILE
 
 
 class Index:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from ..errors import require
 from ..kinds import Sinkhorn
+from ..potentials import Potentials, implicit_potentials
 from .base import Problem
 
 
@@ -18,17 +19,33 @@ def doubly_stochastic(problem: Problem, kind: Sinkhorn, block: int) -> Float[Arr
     """out_i = (1/w_i) sum_j e^{s_ij + f_i + g_j} v_j with the potentials f, g of ott-jax."""
     require(not problem.mask.needs_order, "Sinkhorn attention has no causal form: use mask=Full()")
     queries, mass = problem.beta * problem.queries, jnp.exp(problem.log_weights)
-    plan = kind.plan(_blocked_cloud()(queries, problem.keys, block), mass)
     columns = jnp.arange(problem.keys.shape[0])
 
+    def find(theta: tuple[Array, Array, Array]) -> Potentials:
+        queries, keys, mass = theta
+        return kind.potentials(_blocked_cloud()(queries, keys, block), mass)
+
+    def marginals(theta: tuple[Array, ...], f: Array, g: Array) -> tuple[Array, Array]:
+        queries, keys, mass = theta
+
+        def sums(ours: Array, mine: Array, others: Array, theirs: Array) -> Array:
+            def row(one: tuple[Array, Array]) -> Array:
+                return jnp.sum(jnp.exp(others @ one[0] + one[1] + theirs))
+
+            return jax.lax.map(row, (ours, mine), batch_size=block) - mass
+
+        return sums(queries, f, keys, g), sums(keys, g, queries, f)
+
+    f, g, converged = implicit_potentials(find, marginals, (queries, problem.keys, mass))
+
     def row(query: Array, potential: Array, position: Array) -> Array:
-        weights = jnp.exp(problem.keys @ query + potential + plan.g)
+        weights = jnp.exp(problem.keys @ query + potential + g)
         if problem.drop_self:
             weights = jnp.where(columns == position, 0.0, weights)
         return weights @ problem.values
 
-    out = jax.lax.map(lambda one: row(*one), (queries, plan.f, columns), batch_size=block)
-    return jnp.where(jnp.asarray(plan.converged), out / mass[:, None], jnp.nan)
+    out = jax.lax.map(lambda one: row(*one), (queries, f, columns), batch_size=block)
+    return jnp.where(converged > 0, out / mass[:, None], jnp.nan)
 
 
 @functools.cache

@@ -53,8 +53,6 @@ def prepare_process() -> None:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
     for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    # A failed check inside a compiled program gives NaN: a failed cell, and a program the cache keeps.
-    os.environ.setdefault("EQX_ON_ERROR", "nan")
 
 
 def versions() -> dict[str, str]:

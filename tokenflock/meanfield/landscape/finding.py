@@ -295,6 +295,6 @@ def _newton(
     chosen = jnp.where(better, found, origin)
     slope = jax.jacfwd(equation)(chosen, None).reshape(origin.size, origin.size)
     operator = lx.MatrixLinearOperator(slope)
-    step = lx.linear_solve(operator, equation(chosen, None).ravel(), linear).value
+    step = lx.linear_solve(operator, equation(chosen, None).ravel(), linear, throw=False).value
     there = moved(x, frames, chosen)
     return there, residual(chosen), jnp.max(jnp.abs(step)), landscape.energy(there, masses)
