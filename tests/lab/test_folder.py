@@ -57,7 +57,7 @@ def test_two_that_start_together_do_not_share_a_folder(tmp_path, monkeypatch):
     run_spec(start("plain"), tmp_path / "run", False, False, silent)
     before = (tmp_path / "run" / STORE / "zarr.json").read_bytes()
     monkeypatch.setattr(run_module, "check_folder", lambda *arguments: None)
-    with pytest.raises(StoreError, match="cannot write"):
+    with pytest.raises(InputError, match="another process has just made"):
         run_spec(start("noise"), tmp_path / "run", False, False, silent)
     assert (tmp_path / "run" / STORE / "zarr.json").read_bytes() == before
 

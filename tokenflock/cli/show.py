@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +25,20 @@ def note(t: float, values: dict[str, Any]) -> str:
     return f"t = {t:.4g}, {int(clusters)} clusters"
 
 
-def pictures(spec: AnySpec, trajectory: Trajectory, folder: Path, bar: Any) -> None:
-    """The figure and the animation the spec asks for."""
+def pictures(
+    spec: AnySpec, trajectory: Trajectory, folder: Path, bar: Any, check: Callable[[], None]
+) -> None:
+    """The figure and the animation the spec asks for; `check` raises if the folder is not ours any more."""
     from ..integrate.outcome import succeeded
     from ..lab.spec import RunSpec
 
     if not succeeded(trajectory.outcome):
         return
     if spec.output.figure:
+        check()
         _figure(trajectory, folder / "figure.png")
     if isinstance(spec, RunSpec) and spec.output.animation != "none" and spec.save.states:
+        check()
         _animation(spec, trajectory, folder, bar)
 
 

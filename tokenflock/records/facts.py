@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
+from ..own_files import is_own_file, read_object
 from .axes import RecordAxis, swept_axes, swept_paths
 from .finding import (
     METADATA,
@@ -22,8 +23,6 @@ from .finding import (
     SWEEP,
     TRAJECTORY,
     attributes,
-    is_own_file,
-    read_object,
     store_of,
 )
 
