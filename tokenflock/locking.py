@@ -65,20 +65,33 @@ def only_writer(folder: Path, words: Words = in_words_of_the_disk) -> Iterator[W
 
 
 @contextlib.contextmanager
+def only_writer_in(folder: Path) -> Iterator[Writer]:
+    """As `only_writer`, of a folder that is made if it is not there; one that stays empty goes again."""
+    with _made(folder), only_writer(folder) as writer:
+        yield writer
+
+
+@contextlib.contextmanager
 def only_writer_of(place: Path) -> Iterator[Writer]:
     """Hold one result that lies among others: a file, or a store."""
-    place = place.absolute()
-    made = [parent for parent in place.parents if not parent.exists()]
-    lock, note = (place.with_name(f".{place.name}{mark}") for mark in MARKS)
+    here = place.absolute()
+    lock, note = (here.with_name(f".{here.name}{mark}") for mark in MARKS)
+    with _made(here.parent), _held(place, lock, note, in_words_of_the_disk) as writer:
+        yield writer
+
+
+@contextlib.contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """A folder that is made if need be, and removed if nothing was put into it."""
+    made = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
     try:
-        with _disk(place, in_words_of_the_disk):
-            place.parent.mkdir(parents=True, exist_ok=True)
-        with _held(place, lock, note, in_words_of_the_disk) as writer:
-            yield writer
+        with _disk(folder, in_words_of_the_disk):
+            folder.mkdir(parents=True, exist_ok=True)
+        yield
     finally:
-        for parent in made:
+        for each in made:
             with contextlib.suppress(OSError):
-                parent.rmdir()
+                each.rmdir()
 
 
 @contextlib.contextmanager
