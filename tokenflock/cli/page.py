@@ -28,7 +28,7 @@ def page(
 
     "Compute exactly" needs the engine, so it is in `tokenflock play` only; everything else works.
 
-    Exit codes: 0 fine, 2 bad usage or input.
+    Exit codes: 0 fine, 1 the disk is full, 2 bad usage or input.
     """
     from ..web.bundle import require_bundle
     from ..web.file import INDEX, LARGE, check_place, write_page
