@@ -8,7 +8,7 @@ import pytest
 from small_runs import same, silent, start, write_every_part
 
 import tokenflock as flock
-from tokenflock.errors import InputError, StoreError
+from tokenflock.errors import InputError, StoreError, WriteError
 from tokenflock.lab import run as run_module
 from tokenflock.lab.files import parse, render
 from tokenflock.lab.run import run_spec
@@ -138,7 +138,10 @@ def test_a_disk_that_fills_up_later_keeps_what_was_written(tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", filling)
         write_every_part(patch)
-        with pytest.raises(StoreError, match="No space left"):
+        told = (
+            r"No space left.* is kept: free some space, then continue with tokenflock run --resume"
+        )
+        with pytest.raises(WriteError, match=told):
             run_spec(spec, tmp_path / "run", False, False, silent)
     assert flock.open(tmp_path / "run").reached > 0
     assert not list((tmp_path / "run").rglob(".writing-*"))

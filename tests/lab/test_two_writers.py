@@ -68,6 +68,11 @@ def test_parts_cut_or_computed_in_another_way_are_not_continued(tmp_path, change
     with pytest.raises(StoreError, match=rf"{told}.*start it again with --overwrite"):
         run_spec(start("plain"), tmp_path / "run", True, False, silent)
     assert flock.open(tmp_path / "run").reached == reached
+    # Neither is the start of a run taken for that of another.
+    for path in segment_paths(tmp_path / "run"):
+        shutil.rmtree(path)
+    with pytest.raises(StoreError, match=rf"initial.zarr .*{told}"):
+        run_spec(start("plain"), tmp_path / "run", True, False, silent)
 
 
 def test_a_result_of_another_spec_is_not_that_of_the_folder(tmp_path):

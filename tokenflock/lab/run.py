@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..belonging import require_same
+from ..errors import WriteError
 from ..integrate.outcome import succeeded
 from ..locking import Writer, only_writer
 from ..plain import plain
@@ -54,15 +56,29 @@ def running(
             return
         job = make_job(spec)
         job.compile()
-        if resume:
-            sweep(folder)
-        else:
+        if not resume:
             claim(spec, folder, nothing_yet(job), writer)
         writer = writer or held.enter_context(only_writer(folder))
-        run = _integrate(job, writer, report)
-        write(run, folder / STORE, overwrite=True, check=writer.require_place)
+        log = Log(job, writer)
+        sweep(folder)
+        with _saying_how_to_continue(folder):
+            run = _integrate(log, report)
+            write(run, folder / STORE, overwrite=True, check=writer.require_place)
         remove_segments(folder)
         yield run, writer
+
+
+@contextlib.contextmanager
+def _saying_how_to_continue(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except WriteError as error:
+        if not isinstance(error.__cause__, OSError):  # the folder is not there any more
+            raise
+        again = f"tokenflock run --resume --out {shlex.quote(str(folder))}"
+        raise WriteError(
+            f"{error}. What is done is kept: free some space, then continue with {again}"
+        ) from error
 
 
 def make_job(spec: AnySpec) -> Integration:
@@ -90,8 +106,8 @@ def _finished(spec: AnySpec, folder: Path) -> Trajectory:
     return run
 
 
-def _integrate(job: Integration, writer: Writer, report: Report) -> Trajectory:
-    log = Log(job, writer)
+def _integrate(log: Log, report: Report) -> Trajectory:
+    job = log.job
     try:
         while log.may_go_on():
             part = job.parts[log.done]

@@ -14,7 +14,7 @@ from ..errors import StoreError
 from ..integrate.core import COUNTERS, Segment
 from ..integrate.outcome import OUTCOMES
 from ..locking import Writer
-from ..store import SEGMENTS, read_store, segment_paths, segment_range, write
+from ..store import INITIAL, SEGMENTS, read_store, segment_paths, segment_range, write
 from ..trajectory import Trajectory
 from .files import content
 from .parts import Integration
@@ -34,6 +34,8 @@ class Log:
     def __init__(self, job: Integration, writer: Writer | None):
         self.job, self.writer = job, writer
         paths = [] if writer is None else segment_paths(writer.place)
+        if writer is not None and (writer.place / SEGMENTS / INITIAL).exists():
+            _read_part(writer.place / SEGMENTS / INITIAL, job)
         self.stored = [_read_part(path, job) for path in paths]
         self.done = 1 + segment_range(paths[-1])[1] if paths else 0
         self.waiting: list[Any] = []
