@@ -75,6 +75,8 @@ def only_writer_in(folder: Path) -> Iterator[Writer]:
 def only_writer_of(place: Path) -> Iterator[Writer]:
     """Hold one result that lies among others: a file, or a store."""
     here = place.absolute()
+    if not here.name:
+        raise StoreError(f"{place} is no place for a result; name a file or a folder in it")
     lock, note = (here.with_name(f".{here.name}{mark}") for mark in MARKS)
     with _made(here.parent), _held(place, lock, note, in_words_of_the_disk) as writer:
         yield writer

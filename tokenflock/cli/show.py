@@ -35,8 +35,7 @@ def pictures(
     if not succeeded(trajectory.outcome):
         return
     if spec.output.figure:
-        check()
-        _figure(trajectory, folder / "figure.png")
+        _figure(trajectory, folder / "figure.png", check)
     if isinstance(spec, RunSpec) and spec.output.animation != "none" and spec.save.states:
         check()
         _animation(spec, trajectory, folder, bar)
@@ -59,9 +58,11 @@ def without_screen() -> None:
     mpl.use("Agg")
 
 
-def _figure(trajectory: Trajectory, path: Path) -> None:
+def _figure(trajectory: Trajectory, path: Path, check: Callable[[], None]) -> None:
     without_screen()
-    save_figure(trajectory.plot(), path)
+    figure = trajectory.plot()
+    check()
+    save_figure(figure, path)
 
 
 def save_figure(figure: Any, path: Path) -> None:

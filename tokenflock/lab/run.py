@@ -64,6 +64,7 @@ def running(
         with _saying_how_to_continue(folder):
             run = _integrate(log, report)
             write(run, folder / STORE, overwrite=True, check=writer.require_place)
+        writer.require_place()
         remove_segments(folder)
         yield run, writer
 

@@ -127,8 +127,10 @@ def _read_part(path: Path, job: Integration) -> Trajectory:
         ) from error
     remedy = (
         "the run cannot continue after it: start it again with --overwrite or another --out, or take the "
-        "folder from a copy (flock.open still reads what is there)"
+        "folder from a copy"
     )
+    if PART_OF not in piece.attributes:
+        remedy += "; tokenflock.open reads what was done"
     require_same(path, piece.attributes.get(PART_OF), job.identity, remedy)
     return piece
 

@@ -85,6 +85,9 @@ def read_facts(folder: Path) -> Facts | None:
     if store is None or labels is None:
         return None
     summary = read_object(folder / SUMMARY) if store != folder else {}
+    if summary.get("id") not in (None, labels.get("id")):
+        # Of another result that was in this folder.
+        summary = {}
     if labels.get("format") == TRAJECTORY:
         return _run_facts(store, labels, summary)
     if labels.get("format") == SWEEP:

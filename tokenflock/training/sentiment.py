@@ -247,5 +247,6 @@ def _finish(
     result = plain({**result, "seconds": seconds, "provenance": provenance()})
     writer.require_place()
     write_json(out / REPORT, result)
+    writer.require_place()
     (out / CHECKPOINT).unlink(missing_ok=True)
     return result
