@@ -44,7 +44,8 @@ class Integration(abc.ABC):
     @property
     def identity(self) -> Identity:
         """What the numbers of every part follow from: the spec, the precision, where the run is cut."""
-        cuts = [float(part.times[-1]) for part in self.parts]
+        # Not to the last bit, which may depend on the machine.
+        cuts = [f"{part.times[-1]:.12g}" for part in self.parts]
         rows = [len(self.parts[0].times), *(int(np.sum(part.keep)) for part in self.parts)]
         precision = str(jnp.zeros(()).dtype)
         return {"spec": self.id, "precision": precision, "cuts": digest([cuts, rows])}
