@@ -1,12 +1,15 @@
 """Stores made by hand, as a stranger would: only format 3 with our own codecs is opened."""
 
+import contextlib
 import json
 import pickle
 import shutil
 
+import numcodecs.pickles
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 from typer.testing import CliRunner
 
 import tokenflock as flock
@@ -51,7 +54,8 @@ def pickled(array, trap):
     array.mkdir(parents=True)
     described = {
         "zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "compressor": None,
-        "fill_value": None, "order": "C", "filters": [{"id": "pickle", "protocol": 5}],
+        "fill_value": None, "order": "C", 
+        "filters": [{"id": "vlen-utf8"}, {"id": "pickle", "protocol": 5}],
     }  # fmt: skip
     (array / ".zarray").write_text(json.dumps(described))
     (array / ".zattrs").write_text(json.dumps({"_ARRAY_DIMENSIONS": ["x"]}))
@@ -132,6 +136,19 @@ def test_what_we_could_not_have_written_is_refused_before_zarr_reads_it(
         with pytest.raises(flock.StoreError, match=HOSTILE[make]):
             reader(store)
     assert not (tmp_path / "trap").exists()
+
+
+def test_a_pickle_is_not_decoded_even_where_numcodecs_would(store, tmp_path, monkeypatch):
+    """Its own guard is the last one, and anybody may have switched it off."""
+    monkeypatch.setattr(numcodecs.pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    all_of_format_2(store, tmp_path / "trap")
+    with pytest.raises(flock.StoreError, match="format 2"):
+        flock.open(store)
+    assert not (tmp_path / "trap").exists()
+    # The trap is one: Zarr itself springs it.
+    with contextlib.suppress(Exception):
+        zarr.open_group(store, mode="r")["a"][:]
+    assert (tmp_path / "trap").exists()
 
 
 def test_a_sweep_of_a_stranger_on_the_page(tmp_path):
