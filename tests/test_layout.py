@@ -12,7 +12,8 @@ PACKAGE = Path(__file__).parent.parent / "tokenflock"
 # Lower modules first; a module may import from its own line and from lines above.
 LAYERS = [
     {"errors", "runtime"},
-    {"names", "plain"},
+    {"names", "plain", "own_files"},
+    {"locking", "belonging", "zarr_files"},
     {"space", "graph", "masks", "theory"},
     {"measure", "kinds", "weights"},
     {"reduce"},

@@ -1,8 +1,10 @@
 """Stores: what is written comes back bit for bit, and what is damaged is refused with a sentence."""
 
 import errno
+import gc
 import json
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 import tokenflock as flock
 from tokenflock import store
 from tokenflock.describe import describe, rebuild
+from tokenflock.locking import only_writer_of
 from tokenflock.trajectory import Trajectory
 
 
@@ -177,6 +180,34 @@ class TestWriting:
                 run.save(stored, overwrite=True)
         same(run, flock.open(stored))
         assert [item.name for item in stored.parent.iterdir()] == ["run.zarr"]
+
+    def test_a_disk_that_fills_up_in_the_middle_of_many_files(self, tmp_path, monkeypatch, caplog):
+        """Zarr writes chunks at once: none may go on in the background, and none be told of later."""
+        numbers = np.random.default_rng(0).normal(size=(2000, 100, 3))
+        large = Trajectory(
+            {"states": numbers},
+            {"states": ("time", "token", "coordinate")},
+            {"time": np.arange(2000.0)},
+            {},
+        )
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        # No file may grow beyond this, as if the disk were full by then.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
+        try:
+            with pytest.raises(flock.StoreError, match="cannot write") as told:
+                large.save(tmp_path / "run.zarr")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert told.value.exit_code == 1
+        del told
+        gc.collect()
+        assert not [record for record in caplog.records if record.name == "asyncio"]
+        assert list(tmp_path.iterdir()) == []
+
+    def test_two_that_save_together(self, run, stored):
+        with only_writer_of(stored), pytest.raises(flock.StoreError, match="is being written by"):
+            run.save(stored, overwrite=True)
+        same(run, flock.open(stored))
 
 
 class TestSegments:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from numbers import Integral
+from pathlib import Path
 
 
 class TokenflockError(Exception):
@@ -27,6 +29,12 @@ class StoreError(TokenflockError):
     exit_code = 2
 
 
+class WriteError(StoreError):
+    """Writing failed on the way: the disk is full, or the folder was taken away (exit code 1)."""
+
+    exit_code = 1
+
+
 class SolveError(TokenflockError):
     """An integration ended before its goal; the text says what to change."""
 
@@ -44,3 +52,15 @@ def require(condition: bool, message: str) -> None:
     """Raise `InputError(message)` unless `condition` holds."""
     if not condition:
         raise InputError(message)
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def in_words_of_the_disk(place: Path, error: OSError) -> StoreError:
+    """What a disk that cannot be written says; a full one is a failure, the rest is a wrong place."""
+    kind = WriteError if error.errno in FULL else StoreError
+    return kind(
+        f"cannot write {place}: {error.strerror or error}; choose a folder you can write to with "
+        "enough free space"
+    )

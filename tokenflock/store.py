@@ -12,13 +12,16 @@ import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .errors import StoreError
+from .belonging import PART_OF
+from .errors import StoreError, in_words_of_the_disk
 from .trajectory import Trajectory
+from .zarr_files import open_zarr, write_zarr
 
 STORE = "trajectory.zarr"
 SEGMENTS = "segments"
@@ -31,32 +34,40 @@ FORMAT = "tokenflock-trajectory-1"
 OWN_KEYS = ("format", "checksums")
 
 
-def write(run: Trajectory, path: Path, overwrite: bool = False) -> Path:
-    """Write a trajectory as one Zarr v3 store at `path`; it appears only when it is complete."""
-    return write_dataset(run.dataset, path, FORMAT, overwrite)
+def write(
+    run: Trajectory, path: Path, overwrite: bool = False, check: Callable[[], None] | None = None
+) -> Path:
+    """Write a trajectory as one Zarr v3 store at `path`; it appears only when it is complete.
+
+    check -- raises if the place is not the writer's own any more (locking.Writer.require_place).
+    """
+    return write_dataset(run.dataset, path, FORMAT, overwrite, check)
 
 
-def write_dataset(dataset: Any, path: Path, kind: str, overwrite: bool = False) -> Path:
+def write_dataset(
+    dataset: Any,
+    path: Path,
+    kind: str,
+    overwrite: bool = False,
+    check: Callable[[], None] | None = None,
+) -> Path:
     """Write a labelled dataset of a kind, with checksums; the folder appears when it is complete."""
+    check = check or (lambda: None)
     try:
         if path.exists() and not overwrite:
             raise StoreError(f"{path} exists; choose another name or pass overwrite=True")
+        check()
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as scratch:
             fresh = Path(scratch) / "store.zarr"
-            with warnings.catch_warnings():
-                # zarr warns that its own way of storing text may change; versions are recorded.
-                warnings.simplefilter("ignore")
-                _labelled(dataset, kind).to_zarr(fresh, zarr_format=3, consolidated=False)
-            _flush(fresh)
+            write_zarr(_labelled(dataset, kind), fresh)
+            # Its scratch has a name that no other folder has: moved away after this, nothing is moved.
+            check()
             if path.exists():
                 os.replace(path, Path(scratch) / "replaced")
             os.replace(fresh, path)
     except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror or error}; choose a folder you can write to with "
-            "enough free space"
-        ) from error
+        raise in_words_of_the_disk(path, error) from error
     return path
 
 
@@ -78,17 +89,6 @@ def _checksum(array: np.ndarray) -> str:
     digest = hashlib.blake2b(f"{content.dtype.str}{content.shape}".encode(), digest_size=8)
     digest.update(content.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
-
-
-def _flush(folder: Path) -> None:
-    """Make files durable before the rename that makes them visible."""
-    for file in folder.rglob("*"):
-        if file.is_file():
-            descriptor = os.open(file, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
 
 
 def _plain(value: Any) -> Any:
@@ -144,16 +144,11 @@ def read_store(path: Path) -> Trajectory:
 
 def read_dataset(path: Path, kind: str) -> Any:
     """One Zarr store of a kind, checked against its checksums."""
-    import xarray as xr
-
     try:
         with warnings.catch_warnings():
             # zarr warns of what is missing; the checksums below refuse it.
             warnings.simplefilter("ignore")
-            lazy = xr.open_zarr(
-                path, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
-            )
-            dataset = lazy.load()
+            dataset = open_zarr(path).load()
         _check(dataset, kind)
     except Exception as error:
         raise _unreadable(path, error) from error
@@ -161,6 +156,8 @@ def read_dataset(path: Path, kind: str) -> Any:
 
 
 def _unreadable(path: Path, error: Exception) -> StoreError:
+    if isinstance(error, StoreError):
+        return StoreError(f"{path} is not a readable tokenflock store: {error}")
     reason = str(error).strip().split("\n")[0][:200]
     return StoreError(
         f"{path} is not a readable tokenflock store ({type(error).__name__}: {reason}); it may be "
@@ -213,6 +210,7 @@ def _read_segments(folder: Path) -> Trajectory:
 
     paths = segment_paths(folder) or [folder / SEGMENTS / INITIAL]
     pieces = [read_store(path) for path in paths]
+    _require_one_run(folder, paths, pieces)
     run = join_stored(pieces)
     run.attributes = {
         **run.attributes,
@@ -222,6 +220,30 @@ def _read_segments(folder: Path) -> Trajectory:
         "health": _total_health([piece.health for piece in pieces]),
     }
     return run
+
+
+def _require_one_run(folder: Path, paths: list[Path], pieces: list[Trajectory]) -> None:
+    """Parts are joined only if they belong together, and to the tokens the run began with."""
+    initial = folder / SEGMENTS / INITIAL
+    known = {path: piece.attributes for path, piece in zip(paths, pieces, strict=True)}
+    if initial.exists() and initial not in known:
+        known[initial] = read_store(initial).attributes
+    owners = {path: _owner(attributes) for path, attributes in known.items()}
+    first = owners.get(initial, owners[paths[0]])
+    for path, owner in owners.items():
+        if owner != first:
+            raise StoreError(
+                f"{path} belongs to another run than the parts beside it (it has {owner}, where {first} is "
+                "needed); take the folder from a copy, or run it again with --overwrite or another --out"
+            )
+
+
+def _owner(attributes: dict[str, Any]) -> str:
+    """What a part says it belongs to; release 0.1 noted the id of the spec alone."""
+    found = attributes.get(PART_OF)
+    if isinstance(found, dict):
+        return ", ".join(f"{name} {value}" for name, value in sorted(found.items()))
+    return f"spec {attributes.get('id')}"
 
 
 def _total_health(reports: list[dict[str, Any]]) -> dict[str, Any]:

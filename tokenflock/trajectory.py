@@ -201,9 +201,11 @@ class Trajectory:
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write a Zarr v3 store; the folder appears only when it is complete."""
+        from .locking import only_writer_of
         from .store import write
 
-        return write(self, Path(path), overwrite)
+        with only_writer_of(Path(path)):
+            return write(self, Path(path), overwrite)
 
     def plot(self, kind: str | None = None, **options: Any) -> Any:
         """A figure for a paper; see `tokenflock.plot.draw`."""

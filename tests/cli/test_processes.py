@@ -110,6 +110,47 @@ def test_a_run_that_is_really_killed_ends_with_the_same_numbers(tmp_path):
     ]
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.slow
+def test_two_processes_never_write_into_one_folder(tmp_path):
+    """The second is refused at once; the first stops when another folder is put in its place."""
+    spec, place, moved = tmp_path / "long.toml", tmp_path / "run", tmp_path / "moved"
+    spec.write_text(LONG)
+    second = [COMMAND, "run", str(spec), "--set", "n=8", "--set", "t1=0.5"]
+    subprocess.run([*second, "--out", str(tmp_path / "other"), "--json"], check=True)
+    first = subprocess.Popen(
+        [COMMAND, "run", str(spec), "--set", "t1=50.0", "--out", str(place)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not parts_in(place):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    for how in ([*second, "--overwrite"], [COMMAND, "run", "--resume"]):
+        refused = subprocess.run(
+            [*how, "--out", str(place)], capture_output=True, text=True, check=False
+        )
+        told = " ".join(refused.stderr.split())
+        assert refused.returncode == 2
+        assert f"is being written by process {first.pid} on" in told
+        assert "Traceback" not in told
+    place.rename(moved)
+    (tmp_path / "other").rename(place)
+    before = contents(place)
+    told = " ".join(first.communicate(timeout=120)[1].split())
+    assert first.returncode == 1
+    assert "is no longer what this process was writing" in told
+    assert "Traceback" not in told
+    assert contents(place) == before
+    assert flock.open(moved).attributes["spec"]["tokens"]["n"] == 64
+    assert flock.open(place).attributes["spec"]["tokens"]["n"] == 8
+
+
 @pytest.mark.slow
 def test_the_printed_spec_gives_the_same_numbers_in_another_process(tmp_path):
     settings = ["n=6", "t1=2.0", "every=0.5", "figure=false"]

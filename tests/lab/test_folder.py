@@ -8,7 +8,7 @@ import pytest
 from small_runs import same, silent, start, write_every_part
 
 import tokenflock as flock
-from tokenflock.errors import InputError, StoreError
+from tokenflock.errors import InputError, StoreError, WriteError
 from tokenflock.lab import run as run_module
 from tokenflock.lab.files import parse, render
 from tokenflock.lab.run import run_spec
@@ -57,7 +57,7 @@ def test_two_that_start_together_do_not_share_a_folder(tmp_path, monkeypatch):
     run_spec(start("plain"), tmp_path / "run", False, False, silent)
     before = (tmp_path / "run" / STORE / "zarr.json").read_bytes()
     monkeypatch.setattr(run_module, "check_folder", lambda *arguments: None)
-    with pytest.raises(StoreError, match="cannot write"):
+    with pytest.raises(InputError, match="another process has just made"):
         run_spec(start("noise"), tmp_path / "run", False, False, silent)
     assert (tmp_path / "run" / STORE / "zarr.json").read_bytes() == before
 
@@ -138,7 +138,10 @@ def test_a_disk_that_fills_up_later_keeps_what_was_written(tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", filling)
         write_every_part(patch)
-        with pytest.raises(StoreError, match="No space left"):
+        told = (
+            r"No space left.* is kept: free some space, then continue with tokenflock run --resume"
+        )
+        with pytest.raises(WriteError, match=told):
             run_spec(spec, tmp_path / "run", False, False, silent)
     assert flock.open(tmp_path / "run").reached > 0
     assert not list((tmp_path / "run").rglob(".writing-*"))

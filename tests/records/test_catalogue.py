@@ -187,6 +187,14 @@ class TestIndex:
         monkeypatch.setattr(catalogue, "read_facts", counted)
         return read
 
+    def test_the_summary_of_another_result_says_nothing_of_this_one(self, tmp_path):
+        for name, owner in (("own", "0123456789ab"), ("other", "ffffffffffff")):
+            made_run(tmp_path / name)
+            told = json.dumps({"id": owner, "seconds": 77.0})
+            (tmp_path / name / "summary.json").write_text(told)
+        found = columns(list_records([tmp_path]), "seconds")
+        assert found == {"own": (77.0,), "other": (None,)}
+
     def test_only_what_changed_is_read_again(self, tmp_path, monkeypatch):
         for name in "abc":
             made_run(tmp_path / name)

@@ -14,6 +14,7 @@ from made_results import SWEEP, energy_of, made_run, made_sweep, made_trajectory
 
 from tokenflock import store
 from tokenflock.errors import InputError, StoreError
+from tokenflock.locking import only_writer_of
 from tokenflock.records import exporting, tables
 from tokenflock.records.boxes import boxes
 from tokenflock.records.exporting import export
@@ -195,6 +196,14 @@ class TestPlaces:
         export(find_result(sweep_folder), "csv", here / "mine.csv", ["energy"], overwrite=True)
         assert len(pd.read_csv("mine.csv")) == 150
         assert [item.name for item in here.iterdir()] == ["mine.csv"]
+
+    def test_two_exports_do_not_mix_their_tables(self, sweep_folder, here):
+        with (
+            only_writer_of(here / "phase.csv"),
+            pytest.raises(StoreError, match=r"phase.csv is being written by"),
+        ):
+            export(find_result(sweep_folder), "csv")
+        assert [*here.iterdir()] == []
 
     def test_one_of_several_files_in_the_way(self, sweep_folder, here):
         (here / "phase-beta-pair-seed.csv").write_text("dear")

@@ -96,7 +96,7 @@ def test_the_order_of_blocks_and_interruptions_leave_no_trace(store, whole):
     assert contents(store.folder / "sweep.zarr") == whole
     assert reopened(store).done().all()
     left = {path.name for path in store.folder.iterdir()}
-    assert left == {"sweep.toml", "sweep.zarr", "journal.jsonl", ".lock"}
+    assert left == {"sweep.toml", "sweep.zarr", "journal.jsonl"}
 
 
 def test_a_chunk_of_fill_values_is_written_too(store):

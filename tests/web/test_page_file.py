@@ -101,7 +101,7 @@ def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     failed = page("--out", place.parent, "--overwrite")
-    assert failed.exit_code == 2
+    assert failed.exit_code == 1
     assert "no space" in failed.output.lower()
     assert place.read_text() == old
     assert os.listdir(place.parent) == ["index.html"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..locking import only_writer_of
 
 SCRATCH = ".writing-"
 
@@ -40,8 +41,10 @@ def _check_folder(path: Path) -> None:
 
 def write(result: dict[str, Any], path: Path) -> Path:
     """Write one result beside its place and move it there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as folder:
+    with (
+        only_writer_of(path),
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as folder,
+    ):
         scratch = Path(folder) / path.name
         scratch.write_text(as_text(result))
         os.replace(scratch, path)

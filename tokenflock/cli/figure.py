@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .errors import INTERRUPTED
+from .held import held
 from .scale import Scale
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def figure(
     path = default_path(chosen, scale.value) if out is None else out
     check_path(chosen, path)
     start = time.perf_counter()
-    reused = _make(chosen, path, scale.value, seed, fresh)
+    with held(data_path(path)):
+        reused = _make(chosen, path, scale.value, seed, fresh)
     result = {
         "id": chosen.id,
         "figure": str(path),

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from .held import held
+
 
 def page(
     runs: list[Path] = typer.Argument(
@@ -26,10 +28,10 @@ def page(
 
     "Compute exactly" needs the engine, so it is in `tokenflock play` only; everything else works.
 
-    Exit codes: 0 fine, 2 bad usage or input.
+    Exit codes: 0 fine, 1 the disk is full, 2 bad usage or input.
     """
     from ..web.bundle import require_bundle
-    from ..web.file import LARGE, check_place, write_page
+    from ..web.file import INDEX, LARGE, check_place, write_page
 
     require_bundle()
     check_place(out, overwrite)
@@ -39,7 +41,8 @@ def page(
         from ..web.replay import read_replay
 
         replays = [read_replay(run) for run in runs]
-    written = write_page(out, replays)
+    with held(out / INDEX):
+        written = write_page(out, replays)
     size = written.stat().st_size
     if as_json:
         shown = [{"kind": each["kind"], "title": each["title"]} for each in replays]

@@ -10,6 +10,7 @@ import typer
 
 from .bars import bar_on_stderr
 from .errors import in_a_sentence
+from .held import held
 from .trace import (
     BETA_SCALE,
     FILE,
@@ -102,7 +103,7 @@ def retrieval(
     if given and random is not None:
         raise InputError(f"give a {next(iter(given))} or --random, not both")
     change = Interventions(mlp=not no_mlp, attention=not no_attention, beta_scale=beta_scale)
-    with bar_on_stderr(f"retrieval {model.name}") as tell:
+    with held(out), bar_on_stderr(f"retrieval {model.name}") as tell:
         tell(0.0, "loading")
         checkpoint = open_checkpoint(model, precision)
         data = retrieval_response(

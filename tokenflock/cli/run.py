@@ -108,7 +108,7 @@ def _run(
 ) -> dict[str, Any]:
     from ..errors import InputError
     from ..lab.files import identity
-    from ..lab.folder import check_folder, new_folder, read_summary
+    from ..lab.folder import check_folder, new_folder, read_summary, require_own_summary
 
     if resume and out is None:
         raise InputError("--resume needs --out, the folder of the run to continue")
@@ -118,6 +118,7 @@ def _run(
     check_folder(spec, folder, resume, overwrite)
     finished = read_summary(folder) if resume else None
     if finished is not None:
+        require_own_summary(finished, identity(spec), folder)
         typer.echo(f"{folder} is finished; this is its stored result", err=True)
         return finished
     return _compute(spec, folder, resume, overwrite, quiet)
@@ -132,7 +133,7 @@ def _compute(
     from ..integrate.progress import make_bar
     from ..lab.files import identity
     from ..lab.folder import write_summary
-    from ..lab.run import run_spec, summary
+    from ..lab.run import running, summary
     from .show import note, pictures, show
 
     start = time.perf_counter()
@@ -143,11 +144,12 @@ def _compute(
         bar.update(task, completed=done, note=note(t, values))
 
     try:
-        trajectory = run_spec(spec, folder, resume, overwrite, report)
-        bar.update(task, completed=1.0)
-        pictures(spec, trajectory, folder, bar)
-        result = summary(identity(spec), trajectory, folder, time.perf_counter() - start)
-        write_summary(folder, result)
+        with running(spec, folder, resume, overwrite, report) as (trajectory, writer):
+            bar.update(task, completed=1.0)
+            pictures(spec, trajectory, folder, bar, writer.require_place)
+            result = summary(identity(spec), trajectory, folder, time.perf_counter() - start)
+            writer.require_place()
+            write_summary(folder, result)
     except KeyboardInterrupt:
         bar.stop()
         typer.echo(f"tokenflock: {_interrupted(folder)}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +25,19 @@ def note(t: float, values: dict[str, Any]) -> str:
     return f"t = {t:.4g}, {int(clusters)} clusters"
 
 
-def pictures(spec: AnySpec, trajectory: Trajectory, folder: Path, bar: Any) -> None:
-    """The figure and the animation the spec asks for."""
+def pictures(
+    spec: AnySpec, trajectory: Trajectory, folder: Path, bar: Any, check: Callable[[], None]
+) -> None:
+    """The figure and the animation the spec asks for; `check` raises if the folder is not ours any more."""
     from ..integrate.outcome import succeeded
     from ..lab.spec import RunSpec
 
     if not succeeded(trajectory.outcome):
         return
     if spec.output.figure:
-        _figure(trajectory, folder / "figure.png")
+        _figure(trajectory, folder / "figure.png", check)
     if isinstance(spec, RunSpec) and spec.output.animation != "none" and spec.save.states:
+        check()
         _animation(spec, trajectory, folder, bar)
 
 
@@ -54,9 +58,11 @@ def without_screen() -> None:
     mpl.use("Agg")
 
 
-def _figure(trajectory: Trajectory, path: Path) -> None:
+def _figure(trajectory: Trajectory, path: Path, check: Callable[[], None]) -> None:
     without_screen()
-    save_figure(trajectory.plot(), path)
+    figure = trajectory.plot()
+    check()
+    save_figure(figure, path)
 
 
 def save_figure(figure: Any, path: Path) -> None:

@@ -14,6 +14,7 @@ def picture(folder: Path) -> str | None:
 
     Hours of computing are not a failure because their picture is.
     """
+    from ..locking import only_writer
     from ..sweeps.folder import FIGURE
     from ..sweeps.reading import open_sweep
 
@@ -24,7 +25,8 @@ def picture(folder: Path) -> str | None:
     if not drawn or not (dataset["outcome"].values >= 0).any():
         return None
     try:
-        _draw(dataset, folder / FIGURE)
+        with only_writer(folder):
+            _draw(dataset, folder / FIGURE)
     except Exception as error:
         return f"there is no picture: {explain(error)[0]}"
     return None

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .bars import bar_on_stderr
 from .errors import in_a_sentence
+from .held import held
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -164,7 +165,7 @@ def trace(
         start=start,
         seed=seed,
     )
-    with bar_on_stderr(f"trace {model.name}") as tell:
+    with held(place), bar_on_stderr(f"trace {model.name}") as tell:
         run = _traced(
             model,
             texts_given(text, file, tokens),
@@ -247,7 +248,8 @@ def compare(
             )
     result = compared(runs[0], runs[1])
     if out is not None:
-        write_compare(runs[0], runs[1], out)
+        with held(out):
+            write_compare(runs[0], runs[1], out)
     if as_json:
         typer.echo(json.dumps(result, allow_nan=False))
         return

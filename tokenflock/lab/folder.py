@@ -13,6 +13,7 @@ run folder that exists can be opened.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -23,7 +24,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, StoreError
+from ..belonging import require_same
+from ..errors import InputError, StoreError, in_words_of_the_disk
+from ..locking import MARKS, Writer
 from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, segment_paths, write
 from ..trajectory import Trajectory
 from .files import AnySpec, identity, parse, read_text, render
@@ -39,10 +42,7 @@ def writing(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(
-            f"cannot write {place}: {error.strerror or error}; choose a folder you can write to with "
-            "enough free space"
-        ) from error
+        raise in_words_of_the_disk(place, error) from error
 
 
 def new_folder(title: str, job_id: str) -> Path:
@@ -77,7 +77,7 @@ def look_at(folder: Path) -> tuple[bool, bool]:
         if "\0" in str(folder):
             raise ValueError("a path has no null characters")
         exists, is_folder = folder.exists() or folder.is_symlink(), folder.is_dir()
-        empty = is_folder and not any(folder.iterdir())
+        empty = is_folder and all(item.name in MARKS for item in folder.iterdir())
     except (OSError, ValueError) as error:
         raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
     if exists and not is_folder:
@@ -125,8 +125,11 @@ def _check_same(spec: AnySpec, folder: Path) -> None:
         )
 
 
-def claim(spec: AnySpec, folder: Path, initial: Trajectory, overwrite: bool) -> None:
-    """Make the folder with its spec and the tokens at t = 0, all or nothing."""
+def claim(spec: AnySpec, folder: Path, initial: Trajectory, writer: Writer | None) -> None:
+    """Make the folder with its spec and the tokens at t = 0, all or nothing.
+
+    writer -- of a folder that exists, in which a run is replaced.
+    """
     with making(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
@@ -134,11 +137,22 @@ def claim(spec: AnySpec, folder: Path, initial: Trajectory, overwrite: bool) -> 
             fresh.mkdir()
             (fresh / SPEC).write_text(render(spec), encoding="utf-8")
             write(initial, fresh / SEGMENTS / INITIAL)
-            if overwrite and folder.exists():
+            if writer is not None:
+                writer.require_place()
                 _replace(fresh, folder, Path(scratch) / "replaced")
             else:
-                # Fails if another process has put a run there in the meantime.
-                os.rename(fresh, folder)
+                _put(fresh, folder)
+
+
+def _put(fresh: Path, folder: Path) -> None:
+    try:
+        os.rename(fresh, folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        raise InputError(
+            f"another process has just made {folder}; choose another --out, or wait for it"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -185,6 +199,15 @@ def write_summary(folder: Path, content: dict[str, Any]) -> None:
             os.replace(scratch, folder / SUMMARY)
         finally:
             scratch.unlink(missing_ok=True)
+
+
+def require_own_summary(found: dict[str, Any], spec_id: str, folder: Path) -> None:
+    """Refuse the summary of another spec than the one asked for."""
+    remedy = (
+        f"{folder} holds pieces of two results: take it from a copy, or start again with --overwrite or "
+        "another --out"
+    )
+    require_same(folder / SUMMARY, {"id": str(found.get("id"))}, {"id": spec_id}, remedy)
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:

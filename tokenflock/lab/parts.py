@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..belonging import Identity, digest
 from ..errors import InputError, SolveError, TokenflockError
 from ..integrate.clocks import Clock
 from ..memory import require_bytes
@@ -39,6 +40,15 @@ class Integration(abc.ABC):
     plan: Any
     parts: list[Part]
     _program: Any = None
+
+    @property
+    def identity(self) -> Identity:
+        """What the numbers of every part follow from: the spec, the precision, where the run is cut."""
+        # Not to the last bit, which may depend on the machine.
+        cuts = [f"{part.times[-1]:.12g}" for part in self.parts]
+        rows = [len(self.parts[0].times), *(int(np.sum(part.keep)) for part in self.parts)]
+        precision = str(jnp.zeros(()).dtype)
+        return {"spec": self.id, "precision": precision, "cuts": digest([cuts, rows])}
 
     @abc.abstractmethod
     def start(self) -> Any:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..belonging import require_same
+from ..errors import WriteError
 from ..integrate.outcome import succeeded
+from ..locking import Writer, only_writer
 from ..plain import plain
 from ..store import STORE, read, remove_segments, write
 from ..trajectory import Trajectory
-from .files import AnySpec
+from .files import AnySpec, identity
 from .folder import check_folder, claim, sweep
 from .job import Job
 from .parts import Integration
@@ -30,19 +35,51 @@ def run_spec(
 
     Everything that can be refused is refused before the folder is made or touched.
     """
+    with running(spec, folder, resume, overwrite, report) as (run, _):
+        return run
+
+
+@contextlib.contextmanager
+def running(
+    spec: AnySpec, folder: Path, resume: bool, overwrite: bool, report: Report
+) -> Iterator[tuple[Trajectory, Writer]]:
+    """As `run_spec`; no other process writes into the folder until the caller is done with it, too."""
     check_folder(spec, folder, resume, overwrite)
-    if resume and (folder / STORE).exists():
-        return _finished(folder)
-    job = make_job(spec)
-    job.compile()
-    if resume:
+    with contextlib.ExitStack() as held:
+        there = (resume or overwrite) and folder.exists()
+        writer = held.enter_context(only_writer(folder)) if there else None
+        if resume:
+            # Once more: another process may have replaced it before it was ours.
+            check_folder(spec, folder, resume, overwrite)
+        if writer is not None and resume and (folder / STORE).exists():
+            yield _finished(spec, folder), writer
+            return
+        job = make_job(spec)
+        job.compile()
+        if not resume:
+            claim(spec, folder, nothing_yet(job), writer)
+        writer = writer or held.enter_context(only_writer(folder))
+        log = Log(job, writer)
         sweep(folder)
-    else:
-        claim(spec, folder, nothing_yet(job), overwrite)
-    run = _integrate(job, folder, report)
-    write(run, folder / STORE, overwrite=True)
-    remove_segments(folder)
-    return run
+        with _saying_how_to_continue(folder):
+            run = _integrate(log, report)
+            write(run, folder / STORE, overwrite=True, check=writer.require_place)
+        writer.require_place()
+        remove_segments(folder)
+        yield run, writer
+
+
+@contextlib.contextmanager
+def _saying_how_to_continue(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except WriteError as error:
+        if not isinstance(error.__cause__, OSError):  # the folder is not there any more
+            raise
+        again = f"tokenflock run --resume --out {shlex.quote(str(folder))}"
+        raise WriteError(
+            f"{error}. What is done is kept: free some space, then continue with {again}"
+        ) from error
 
 
 def make_job(spec: AnySpec) -> Integration:
@@ -54,16 +91,24 @@ def make_job(spec: AnySpec) -> Integration:
     return DensityJob(spec)
 
 
-def _finished(folder: Path) -> Trajectory:
+def _finished(spec: AnySpec, folder: Path) -> Trajectory:
     run = read(folder)
+    # Release 0.1 wrote the id of the spec, too: what it has finished is still a result.
+    require_same(
+        folder / STORE,
+        {"spec": run.attributes.get("id")},
+        {"spec": identity(spec)},
+        "it is not the result of the spec beside it: take the folder from a copy, or start the run again "
+        "with --overwrite or another --out",
+    )
     # A kill between the store and its clean-up leaves both.
     remove_segments(folder)
     sweep(folder)
     return run
 
 
-def _integrate(job: Integration, folder: Path, report: Report) -> Trajectory:
-    log = Log(job, folder)
+def _integrate(log: Log, report: Report) -> Trajectory:
+    job = log.job
     try:
         while log.may_go_on():
             part = job.parts[log.done]

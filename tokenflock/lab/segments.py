@@ -9,10 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..belonging import PART_OF, require_same
 from ..errors import StoreError
 from ..integrate.core import COUNTERS, Segment
 from ..integrate.outcome import OUTCOMES
-from ..store import SEGMENTS, read_store, segment_paths, segment_range, write
+from ..locking import Writer
+from ..store import INITIAL, SEGMENTS, read_store, segment_paths, segment_range, write
 from ..trajectory import Trajectory
 from .files import content
 from .parts import Integration
@@ -26,13 +28,15 @@ STEP_LIMIT = OUTCOMES.index("step-limit")
 class Log:
     """What is done of a job: parts on disk, parts that wait to be written, and the last state.
 
-    Without a folder nothing is written, and all parts wait in memory.
+    Without a writer nothing is written, and all parts wait in memory.
     """
 
-    def __init__(self, job: Integration, folder: Path | None):
-        self.job, self.folder = job, folder
-        paths = [] if folder is None else segment_paths(folder)
-        self.stored = [_read_part(path) for path in paths]
+    def __init__(self, job: Integration, writer: Writer | None):
+        self.job, self.writer = job, writer
+        paths = [] if writer is None else segment_paths(writer.place)
+        if writer is not None and (writer.place / SEGMENTS / INITIAL).exists():
+            _read_part(writer.place / SEGMENTS / INITIAL, job)
+        self.stored = [_read_part(path, job) for path in paths]
         self.done = 1 + segment_range(paths[-1])[1] if paths else 0
         self.waiting: list[Any] = []
         self.last = _last_of(self.stored[-1], job) if self.stored else None
@@ -65,12 +69,13 @@ class Log:
 
     def flush(self) -> None:
         """Write what waits as one store named by the range of its parts."""
-        if not self.waiting or self.folder is None:
+        if not self.waiting or self.writer is None:
             return
         start = time.monotonic()
         first, last = self.done - len(self.waiting), self.done - 1
         piece = self._label(self.waiting)
-        write(piece, self.folder / SEGMENTS / f"{first:06d}-{last:06d}.zarr", overwrite=True)
+        path = self.writer.place / SEGMENTS / f"{first:06d}-{last:06d}.zarr"
+        write(piece, path, overwrite=True, check=self.writer.require_place)
         self.stored.append(piece)
         self.waiting = []
         now = time.monotonic()
@@ -89,8 +94,8 @@ class Log:
 
 
 def with_spec(run: Trajectory, job: Integration) -> Trajectory:
-    """The same run, with the id and the full resolved spec among its attributes."""
-    run.attributes.update({"id": job.id, "spec": content(job.spec)})
+    """The same run, with its identity and the full resolved spec among its attributes."""
+    run.attributes.update({"id": job.id, "spec": content(job.spec), PART_OF: dict(job.identity)})
     return run
 
 
@@ -112,14 +117,22 @@ def nothing_yet(job: Integration) -> Trajectory:
     return with_spec(job.label(empty), job)
 
 
-def _read_part(path: Path) -> Trajectory:
+def _read_part(path: Path, job: Integration) -> Trajectory:
     try:
-        return read_store(path)
+        piece = read_store(path)
     except StoreError as error:
         raise StoreError(
             f"{path} cannot be read, so the run cannot continue after it; delete that folder and "
             "resume again to compute this part anew"
         ) from error
+    remedy = (
+        "the run cannot continue after it: start it again with --overwrite or another --out, or take the "
+        "folder from a copy"
+    )
+    if PART_OF not in piece.attributes:
+        remedy += "; tokenflock.open reads what was done"
+    require_same(path, piece.attributes.get(PART_OF), job.identity, remedy)
+    return piece
 
 
 def _last_of(piece: Trajectory, job: Integration) -> Any:

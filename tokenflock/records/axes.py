@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .finding import is_own_file, list_in, metadata
+from ..own_files import is_own_file
+from ..zarr_files import open_array
+from .finding import list_in, metadata
 
 # A longer axis is counted, and its values are not read.
 LONGEST_AXIS = 1_000_000
@@ -110,11 +112,9 @@ def _read(store: Path, name: str) -> list[Any]:
     import warnings
 
     try:
-        import zarr
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = zarr.open_array(store / name, mode="r", zarr_format=3)[:].tolist()  # pyright: ignore
+            found = open_array(store / name)[:].tolist()
     # A damaged file may raise anything; what is unreadable is merely not searched by value.
     except Exception:
         return []

@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import InputError
 from ..lab.catalogue import nearest
 from ..lab.folder import check_parent, making
+from ..locking import only_writer_of
 from ..plain import plain
 from ..store import SCRATCH
 from .opening import Result
@@ -50,7 +51,8 @@ def export(
         write = write_csv if to == "csv" else write_parquet
         jobs = {_place(place, table, tables): _job(write, table, about) for table in tables}
     _check_places([*jobs], overwrite)
-    _write_all(jobs, overwrite)
+    with only_writer_of(place):
+        _write_all(jobs, overwrite)
     rows = {} if to == "npz" else {"rows": sum(table.rows for table in tables)}
     return {
         "files": [str(path) for path in jobs],

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
+from ..own_files import is_own_file, read_object
 from .axes import RecordAxis, swept_axes, swept_paths
 from .finding import (
     METADATA,
@@ -22,8 +23,6 @@ from .finding import (
     SWEEP,
     TRAJECTORY,
     attributes,
-    is_own_file,
-    read_object,
     store_of,
 )
 
@@ -86,6 +85,9 @@ def read_facts(folder: Path) -> Facts | None:
     if store is None or labels is None:
         return None
     summary = read_object(folder / SUMMARY) if store != folder else {}
+    if summary.get("id") not in (None, labels.get("id")):
+        # Of another result that was in this folder.
+        summary = {}
     if labels.get("format") == TRAJECTORY:
         return _run_facts(store, labels, summary)
     if labels.get("format") == SWEEP:

@@ -6,20 +6,18 @@ whose zarr.json names its dimensions. Nothing here reads an array, and JAX is no
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
+from ..own_files import read_object
 
 STORE, SEGMENTS, METADATA = "trajectory.zarr", "segments", "zarr.json"
 SWEEP_STORE = "sweep.zarr"
 SUMMARY = "summary.json"
 TRAJECTORY, SWEEP = "tokenflock-trajectory-1", "tokenflock-sweep-1"
-LARGEST_METADATA = 8 * 2**20
 
 
 def folders(folder: Path, roots: list[Path], depth: int, visited: set[Path]) -> Iterator[Path]:
@@ -62,14 +60,6 @@ def is_own_folder(path: Path) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
-def is_own_file(path: Path) -> bool:
-    """A plain file itself: no link, which may lead anywhere, no pipe or device, which never ends."""
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except (OSError, ValueError):
-        return False
-
-
 def inside(path: Path, roots: list[Path]) -> Path | None:
     """The path with its links resolved, if it lies in one of the (resolved) folders."""
     try:
@@ -109,17 +99,6 @@ def attributes(store: Path) -> dict[str, Any] | None:
 def metadata(folder: Path) -> dict[str, Any]:
     """The zarr.json of a store or an array; empty if there is none that can be read."""
     return read_object(folder / METADATA)
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """A JSON object in a file of bounded size; empty for anything else."""
-    try:
-        if not is_own_file(path) or path.lstat().st_size > LARGEST_METADATA:
-            return {}
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def list_in(content: dict[str, Any], key: str) -> list[Any]:

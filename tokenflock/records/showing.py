@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..own_files import is_own_file
 from .facts import COLUMNS, JOURNAL, SWEEP_SPEC
-from .finding import arrays, is_own_file, list_in, metadata
+from .finding import arrays, list_in, metadata
 from .opening import Result
 
 MOST_FAILURES = 1_000

@@ -17,6 +17,7 @@ from .ownership import JOURNAL, SPEC
 
 Kind = Literal["missing", "truncated", "changed", "unreadable"]
 Report = Callable[[int, int], None]
+SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,11 @@ def check_journal(journal: Journal) -> Iterator[Damage]:
     elif journal.damaged:
         lines = ", ".join(map(str, journal.damaged))
         yield Damage("changed", JOURNAL, detail=f"line {lines} is not as it was written")
+    for line, found in journal.foreign.items():
+        told = (
+            f"line {line} belongs to another sweep: it has {found[:SHOWN]}, not {journal.identity}"
+        )
+        yield Damage("changed", JOURNAL, detail=told)
 
 
 def check_fixed(folder: Path, header: Header | None) -> Iterator[Damage]:

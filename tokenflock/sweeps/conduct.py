@@ -17,17 +17,19 @@ import numpy as np
 
 from ..errors import InputError, SolveError, TokenflockError
 from ..lab.folder import write_summary
+from ..locking import Writer, only_writer
 from ..plain import plain
 from ..provenance import provenance
-from .checking import STORE
+from .checking import JOURNAL, SPEC, STORE
 from .cluster import HOW_TO_INSTALL, is_installed, own_cluster, running_cluster
-from .disk import how_to_continue
+from .disk import how_to_continue, what_is_kept
 from .estimate import Estimate, cores, estimate, refuse_too_much
 from .folder import check_folder, clear_results, read_summary, replaced
 from .grid import Grid, Index
 from .isolation import computed
 from .layout import Layout
 from .lookout import ClusterLost
+from .ownership import refuse_links
 from .plan import Sweep
 from .probe import layout_of
 from .store import SweepStore
@@ -77,9 +79,13 @@ def conduct(
     watch = watch or Silent()
     check_folder(folder, wishes.resume, wishes.overwrite)
     with contextlib.ExitStack() as held:
+        # Before anything is computed, so that a second process is told at once.
+        writer = None
+        if _is_to_change(folder, wishes):
+            writer = held.enter_context(only_writer(folder, what_is_kept))
         if wishes.resume:
-            store = held.enter_context(_continued(sweep, folder, wishes, watch))
-            finished = read_summary(folder)
+            store = held.enter_context(_continued(sweep, folder, wishes, watch, writer))
+            finished = read_summary(folder, store.sweep.id)
             if finished is not None and store.done().all():
                 if wishes.strict:
                     _refuse_failures(store)
@@ -93,9 +99,10 @@ def conduct(
             job = Job(sweep, layout_of(sweep), np.zeros(sweep.grid.block_count, bool), folder)
             # A cluster that does not answer is no reason to make a folder.
             crew = held.enter_context(_crew(job, wishes, watch))
-            store = held.enter_context(_begun(job, wishes))
+            store = held.enter_context(_begun(job, writer))
         count = _work(store, crew, wishes.strict, watch)
         result = _summary(store, count, wishes, time.perf_counter() - start)
+        store.require_place()
         write_summary(folder, result)
     return result
 
@@ -124,21 +131,31 @@ def would_need(
     return sweep, count, needed, refusal
 
 
+def _is_to_change(folder: Path, wishes: Wishes) -> bool:
+    """Whether there is a folder that is continued or replaced; what holds no sweep is not touched."""
+    if wishes.resume:
+        refuse_links(folder)
+        return any((folder / name).is_file() for name in (SPEC, JOURNAL))
+    return wishes.overwrite and folder.exists()
+
+
 @contextlib.contextmanager
-def _begun(job: Job, wishes: Wishes) -> Iterator[SweepStore]:
-    make = replaced if wishes.overwrite and job.folder.exists() else SweepStore.create
-    store = make(job.folder, job.sweep, job.layout)
-    with store.lock():
+def _begun(job: Job, writer: Writer | None) -> Iterator[SweepStore]:
+    if writer is None:
+        store = SweepStore.create(job.folder, job.sweep, job.layout)
+    else:
+        store = replaced(job.folder, job.sweep, job.layout, writer)
+    with store.lock(writer):
         yield store
 
 
 @contextlib.contextmanager
 def _continued(
-    sweep: Sweep | None, folder: Path, wishes: Wishes, watch: Watcher
+    sweep: Sweep | None, folder: Path, wishes: Wishes, watch: Watcher, writer: Writer | None
 ) -> Iterator[SweepStore]:
     """The store of a sweep in which everything that counts as done is as it was written."""
     store = SweepStore.open(folder, sweep)
-    with store.lock() as repaired:
+    with store.lock(writer) as repaired:
         for name in repaired:
             watch.say(f"{name} was damaged and is written again")
         damages = store.verify()

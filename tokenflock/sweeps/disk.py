@@ -12,12 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import StoreError
-from .ownership import open_own
+from ..errors import FULL, StoreError, WriteError
+from ..own_files import open_own
 
 PIECE = 1 << 20
 THREADS = 8
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -78,15 +77,20 @@ def write_all(descriptor: int, content: bytes) -> None:
         left = left[os.write(descriptor, left) :]
 
 
-def replace_files(folder: Path, files: dict[str, bytes], scratch: Path) -> None:
+def replace_files(
+    folder: Path, files: dict[str, bytes], scratch: Path, check: Callable[[], None]
+) -> None:
     """Give files below `folder` new contents; a reader sees each one old or new, never in between.
 
-    They are written in `scratch`, which lies on the same disk and is left empty.
+    scratch -- where they are written: on the same disk, of a name that no other writer uses;
+    check -- raises if the folder is not the writer's own any more. Moved away after that, nothing of
+        the scratch is found in the place of the folder, so nothing is moved there.
     """
     waiting = {name: scratch / str(number) for number, name in enumerate(files)}
     try:
         scratch.mkdir(exist_ok=True)
         side_by_side(write_flushed, waiting.values(), files.values())
+        check()
         for name, file in waiting.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(file, folder / name)
@@ -109,11 +113,17 @@ def keeping_what_is_done(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in FULL:
-            remedy = "free some space"
-        else:
-            remedy = "make it writable" if error.errno in FORBIDDEN else "check the disk"
-        raise StoreError(
-            f"cannot write to {folder}: {error.strerror or error}; all finished cells are kept: "
-            f"{remedy}, then continue with {how_to_continue(folder)}"
-        ) from error
+        raise what_is_kept(folder, error) from error
+
+
+def what_is_kept(folder: Path, error: OSError) -> StoreError:
+    """What a disk says that takes no more of a sweep."""
+    if error.errno in FULL:
+        remedy = "free some space"
+    else:
+        remedy = "make it writable" if error.errno in FORBIDDEN else "check the disk"
+    kind = WriteError if error.errno in FULL else StoreError
+    return kind(
+        f"cannot write to {folder}: {error.strerror or error}; all finished cells are kept: "
+        f"{remedy}, then continue with {how_to_continue(folder)}"
+    )

@@ -10,7 +10,6 @@ folder/
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import tempfile
@@ -18,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..lab.folder import SUMMARY, check_parent, look_at, writing
+from ..lab.folder import SUMMARY, check_parent, look_at, require_own_summary, writing
+from ..locking import Writer
+from ..own_files import open_own
 from ..store import SCRATCH
 from .arrays import FORMAT, GROUP
 from .journal import Journal
 from .layout import Layout
-from .locking import only_writer
-from .ownership import FIGURE, JOURNAL, SPEC, STORE, open_own, refuse_links
+from .ownership import FIGURE, JOURNAL, SPEC, STORE, refuse_links
 from .plan import Sweep
 from .store import SweepStore
 
@@ -65,16 +65,16 @@ def _has_store(folder: Path) -> bool:
         return False
 
 
-def replaced(folder: Path, sweep: Sweep, layout: Layout) -> SweepStore:
+def replaced(folder: Path, sweep: Sweep, layout: Layout, writer: Writer) -> SweepStore:
     """A new sweep in the place of an old one; other files in the folder are the user's."""
-    with contextlib.ExitStack() as held:
-        held.enter_context(only_writer(folder))
-        held.enter_context(writing(folder))
-        made = tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH)
-        scratch = Path(held.enter_context(made))
-        fresh, old = scratch / "fresh", scratch / "replaced"
+    with (
+        writing(folder),
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch,
+    ):
+        fresh, old = Path(scratch) / "fresh", Path(scratch) / "replaced"
         SweepStore.create(fresh, sweep, layout)
         old.mkdir()
+        writer.require_place()
         for name in OWN:
             if (folder / name).exists():
                 os.replace(folder / name, old / name)
@@ -83,14 +83,20 @@ def replaced(folder: Path, sweep: Sweep, layout: Layout) -> SweepStore:
     return SweepStore.open(folder)
 
 
-def read_summary(folder: Path) -> dict[str, Any] | None:
-    """The summary of a sweep that was finished, or None; the folder may have been moved since."""
+def read_summary(folder: Path, sweep_id: str) -> dict[str, Any] | None:
+    """The summary of a sweep that was finished, or None; the folder may have been moved since.
+
+    One of another sweep is refused.
+    """
     try:
         with open_own(folder / SUMMARY) as file:
             found = json.load(file)
     except (OSError, ValueError, RecursionError):
         return None
-    return {**found, "store": str(folder / STORE)} if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    require_own_summary(found, sweep_id, folder)
+    return {**found, "store": str(folder / STORE)}
 
 
 def clear_results(folder: Path) -> None:

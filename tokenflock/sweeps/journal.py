@@ -1,29 +1,34 @@
 """Which blocks of a sweep are done: one line per block, appended after its chunks are on the disk.
 
-    {"header": {...}, "sum": "..."}                                  what follows from the spec alone
-    {"block": 7, "failures": {...}, "files": {...}, "sum": "..."}    a finished block
+    {"header": {...}, "sum": "..."}                                     what follows from the spec alone
+    {"block": 7, "failures": {...}, "files": {...}, "of": "...", "sum": "..."}          a finished block
 
-Every line ends with a checksum of itself, so that a changed one is found. A last line without its end
-is what a killed process was writing: it never counts, and is cut off before the next one is appended.
+Every line ends with a checksum of itself, so that a changed one is found, and a block names the header it
+belongs to, so that one of another sweep is. A last line without its end is what a killed process was
+writing: it never counts, and is cut off before the next one is appended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ..belonging import digest
 from ..errors import StoreError
+from ..own_files import NO_LINKS, open_own
 from .disk import Mark, replace_files, write_all
 from .grid import Axis, Grid
-from .ownership import NO_LINKS, open_own
 
-FORMAT = "tokenflock-sweep-journal-1"
+FORMAT = "tokenflock-sweep-journal-2"
+# Of release 0.1: its blocks do not say which sweep they belong to.
+OLD_FORMAT = "tokenflock-sweep-journal-1"
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,14 @@ class Header:
     shape: tuple[int, ...]
     block_shape: tuple[int, ...]
     files: dict[str, Mark]
+    format: str = FORMAT
+
+    @property
+    def identity(self) -> str:
+        """What every line of this sweep names: it follows from the spec, and from how cells are batched."""
+        if self.format == OLD_FORMAT:
+            return ""
+        return digest({name: value for name, value in vars(self).items() if name != "files"})
 
     @property
     def grid(self) -> Grid:
@@ -49,19 +62,23 @@ class Header:
 
 @dataclass(frozen=True)
 class Entry:
-    """A finished block: the marks of its chunks, and a sentence for each failed cell by its place."""
+    """A finished block: the marks of its chunks, and a sentence for each failed cell by its place.
+
+    of -- the identity of the header it belongs to; empty in journals of release 0.1.
+    """
 
     block: int
     files: dict[str, Mark]
     failures: dict[int, str] = field(default_factory=dict)
+    of: str = ""
 
 
 def to_line(record: Header | Entry) -> bytes:
     """One line of the journal."""
     if isinstance(record, Header):
-        content: dict[str, Any] = {"header": {"format": FORMAT, **vars(record)}}
+        content: dict[str, Any] = {"header": vars(record)}
     else:
-        content = vars(record)
+        content = {name: value for name, value in vars(record).items() if name != "of" or value}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return f'{text[:-1]},"sum":"{_checksum(text)}"}}\n'.encode()
 
@@ -82,19 +99,23 @@ def _checksum(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _header(format: str, text: list[Any], files: dict[str, list[Any]], **rest: Any) -> Header:
+def _header(text: list[Any], files: dict[str, list[Any]], **rest: Any) -> Header:
     lists = {name: tuple(rest.pop(name)) for name in ("axes", "shape", "block_shape")}
     counts = [*lists["shape"], *lists["block_shape"]]
     of_one_length = len({*map(len, lists.values())}) == 1
-    if format != FORMAT or not of_one_length or not all(type(n) is int and n > 0 for n in counts):
+    known = rest["format"] in (FORMAT, OLD_FORMAT)
+    if not known or not of_one_length or not all(type(n) is int and n > 0 for n in counts):
         raise ValueError("a journal of another kind")
     return Header(text=_mark(*text), files=_marks(files), **lists, **rest)
 
 
-def _entry(block: int, files: dict[str, list[Any]], failures: dict[str, str]) -> Entry:
-    if not all(isinstance(told, str) for told in failures.values()):
+def _entry(
+    block: int, files: dict[str, list[Any]], failures: dict[str, str], of: str = ""
+) -> Entry:
+    if not all(isinstance(told, str) for told in (of, *failures.values())):
         raise TypeError("a failure is told in words")
-    return Entry(int(block), _marks(files), {int(place): told for place, told in failures.items()})
+    told_by_place = {int(place): told for place, told in failures.items()}
+    return Entry(int(block), _marks(files), told_by_place, of)
 
 
 def _marks(files: dict[str, list[Any]]) -> dict[str, Mark]:
@@ -123,7 +144,11 @@ class Journal:
     def __init__(self, path: Path):
         self.path = path
         self.header: Header | None = None
+        # Of the header: what a line must name. Kept, since it is compared with every line.
+        self.identity = ""
         self.damaged: list[int] = []
+        # Lines of another sweep: their number, and what they say they belong to.
+        self.foreign: dict[int, str] = {}
         self._places: dict[int, int] = {}
         self._failed: dict[int, int] = {}
         self._end = 0
@@ -131,12 +156,15 @@ class Journal:
 
     def reload(self) -> None:
         """Read what is on the disk now."""
-        self.header, self.damaged, self._end = None, [], 0
+        self.header, self.damaged, self.foreign, self._end = None, [], {}, 0
+        self.identity = ""
         self._places, self._failed = {}, {}
         for number, (place, line) in enumerate(self._lines(), start=1):
             record = from_line(line)
             if isinstance(record, Header):
-                self.header = record
+                self.header, self.identity = record, record.identity
+            elif record is not None and self.header and record.of != self.identity:
+                self.foreign[number] = record.of or "nothing"
             elif record is not None and self._fits(record):
                 self._note(record, place)
             else:
@@ -208,11 +236,16 @@ class Journal:
             if found is not None:
                 yield found
 
-    def append(self, entry: Entry) -> None:
-        """Add a finished block; it counts when this returns, and leaves no trace if it fails."""
-        line = to_line(entry)
+    def append(self, entry: Entry, check: Callable[[], None]) -> None:
+        """Add a finished block; it counts when this returns, and leaves no trace if it fails.
+
+        check -- raises if the journal at this path is not the writer's own any more.
+        """
+        line = to_line(dataclasses.replace(entry, of=self.identity))
         descriptor = os.open(self.path, os.O_WRONLY | NO_LINKS)
         try:
+            # After it was opened: what is open now stays the same file, wherever it is moved.
+            check()
             os.ftruncate(descriptor, self._end)
             os.lseek(descriptor, self._end, os.SEEK_SET)
             try:
@@ -227,9 +260,17 @@ class Journal:
         self._note(entry, self._end)
         self._end += len(line)
 
-    def rewrite(self, header: Header, scratch: Path, without: Collection[int] = ()) -> None:
+    def rewrite(
+        self,
+        header: Header,
+        scratch: Path,
+        check: Callable[[], None],
+        without: Collection[int] = (),
+    ) -> None:
         """Replace the journal by its sound lines, less those of some blocks, in one step."""
-        kept = [to_line(entry) for entry in self.entries() if entry.block not in without]
+        identity = header.identity
+        own = [entry for entry in self.entries() if entry.of == identity]
+        kept = [to_line(entry) for entry in own if entry.block not in without]
         content = b"".join([to_line(header), *kept])
-        replace_files(self.path.parent, {self.path.name: content}, scratch)
+        replace_files(self.path.parent, {self.path.name: content}, scratch, check)
         self.reload()

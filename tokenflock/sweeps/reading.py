@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import stat
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore, WrapperStore
 
 from ..errors import StoreError
+from ..zarr_files import open_zarr
 from . import checking
 from .checking import JOURNAL, STORE, Damage, Kind, check_fixed, check_journal, chunk_damage
 from .disk import Mark, how_to_continue, mark
@@ -87,15 +87,8 @@ def _require_axes(folder: Path, header: Header, dataset: xr.Dataset) -> None:
 
 
 def _open(folder: Path, store: CheckedStore) -> xr.Dataset:
-    import xarray as xr
-
     try:
-        with warnings.catch_warnings():
-            # zarr warns that its way of storing text may change; the version is in the summary.
-            warnings.simplefilter("ignore")
-            return xr.open_zarr(
-                store, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
-            )
+        return open_zarr(folder / STORE, through=store)
     except StoreError:
         raise
     except Exception as error:

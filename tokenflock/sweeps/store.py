@@ -27,6 +27,7 @@ import numpy as np
 
 from ..errors import InputError, StoreError
 from ..lab.folder import check_parent, making
+from ..locking import Writer, only_writer
 from ..store import SCRATCH
 from .arrays import BlockEncoder, chunk_names, fixed_files
 from .checking import JOURNAL, SPEC, STORE, Damage, Report, check_fixed, verify
@@ -37,11 +38,11 @@ from .disk import (
     keeping_what_is_done,
     mark,
     replace_files,
+    what_is_kept,
 )
 from .grid import Block, Index
-from .journal import Entry, Header, Journal, to_line
+from .journal import FORMAT, OLD_FORMAT, Entry, Header, Journal, to_line
 from .layout import BlockResult, Layout
-from .locking import only_writer
 from .ownership import refuse_links
 from .plan import Sweep
 from .probe import layout_of
@@ -59,7 +60,7 @@ class SweepStore:
         self.sweep = sweep
         self.layout = layout
         self.journal = Journal(folder / JOURNAL)
-        self._locked = False
+        self._writer: Writer | None = None
 
     @classmethod
     def create(cls, folder: str | Path, sweep: Sweep, layout: Layout) -> SweepStore:
@@ -105,21 +106,44 @@ class SweepStore:
             )
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[list[str]]:
+    def lock(self, writer: Writer | None = None) -> Iterator[list[str]]:
         """Be the only writer; gives the names of files that were damaged and are repaired.
 
         Only what follows from the spec is repaired. Damaged blocks are found by `verify`.
+        writer -- of a caller who holds the folder already.
         """
-        with only_writer(self.folder):
-            with keeping_what_is_done(self.folder):
-                repaired = self._tidy()
-            self._locked = True
+        refuse_links(self.folder)
+        self._require_continuable()
+        with contextlib.ExitStack() as held:
+            self._writer = writer or held.enter_context(only_writer(self.folder, what_is_kept))
+            scratch = self._scratch
             try:
+                with keeping_what_is_done(self.folder):
+                    repaired = self._tidy()
                 yield repaired
             finally:
-                self._locked = False
+                self._writer = None
                 with contextlib.suppress(OSError):
-                    self._scratch.rmdir()
+                    scratch.rmdir()
+
+    def _require_continuable(self) -> None:
+        """Blocks of release 0.1 do not say which sweep they belong to: nothing is added to them."""
+        header = self.journal.header
+        if header is not None and header.format == OLD_FORMAT and not self.done().all():
+            raise StoreError(
+                f"{self.folder} was begun by release 0.1 and is not finished ({JOURNAL} is of the format "
+                f"{OLD_FORMAT}, and {FORMAT} is needed to go on); read what is done with "
+                "tokenflock.open_sweep, and start the sweep again with --overwrite or another --out"
+            )
+
+    def require_place(self) -> None:
+        """Stop if the folder at this path is not the one that was locked."""
+        self._held().require_place()
+
+    def _held(self) -> Writer:
+        if self._writer is None:
+            raise RuntimeError("a sweep is written inside `with store.lock():`")
+        return self._writer
 
     def _tidy(self) -> list[str]:
         """Remove what a killed writer left, and write again what follows from the spec."""
@@ -140,12 +164,18 @@ class SweepStore:
         fixed = fixed_files(self.sweep, self.layout)
         files = {f"{STORE}/{name}": text for name, text in fixed.items()}
         files[SPEC] = self.sweep.text.encode()
-        replace_files(self.folder, files, self._scratch)
-        self.journal.rewrite(_header(self.sweep, fixed), self._scratch)
+        replace_files(self.folder, files, self._scratch, self.require_place)
+        self.journal.rewrite(self._header(fixed), self._scratch, self.require_place)
+
+    def _header(self, fixed: dict[str, bytes]) -> Header:
+        """The header of this sweep; a journal of release 0.1 stays one."""
+        known = self.journal.header
+        return _header(self.sweep, fixed, FORMAT if known is None else known.format)
 
     @property
     def _scratch(self) -> Path:
-        return self.folder / BLOCK_SCRATCH
+        """A name of this writer's own, so that nothing is ever moved out of another one's."""
+        return self.folder / f"{BLOCK_SCRATCH}-{self._held().word}"
 
     @functools.cached_property
     def _encoder(self) -> BlockEncoder:
@@ -153,13 +183,14 @@ class SweepStore:
 
     def write(self, block: Block, result: BlockResult) -> None:
         """Commit a block; it counts when this returns, and not at all if this raises."""
-        self._require_lock()
+        self._held()
         files = self._encoder.encode(block, result)
         marks = {name: mark(content) for name, content in files.items()}
         failures = {int(place): str(told) for place, told in sorted(result.failures.items())}
         with keeping_what_is_done(self.folder):
-            replace_files(self.folder / STORE, files, self._scratch)
-            self.journal.append(Entry(int(block.index), marks, failures))
+            self.require_place()
+            replace_files(self.folder / STORE, files, self._scratch, self.require_place)
+            self.journal.append(Entry(int(block.index), marks, failures), self.require_place)
 
     def done(self) -> np.ndarray:
         """Which blocks are finished, one truth value for each."""
@@ -188,21 +219,17 @@ class SweepStore:
         The line goes before the chunks: killed in between, a block is unfinished and its chunks are
         replaced when it is computed again.
         """
-        self._require_lock()
+        self._held()
         gone = {int(block) for block in blocks}
         header = self.journal.header
         if header is None:
-            header = _header(self.sweep, fixed_files(self.sweep, self.layout))
+            header = self._header(fixed_files(self.sweep, self.layout))
         with keeping_what_is_done(self.folder):
-            self.journal.rewrite(header, self._scratch, without=gone)
+            self.journal.rewrite(header, self._scratch, self.require_place, without=gone)
             for index in gone:
                 block = self.sweep.grid.block(index)
                 for name in chunk_names(self.sweep, self.layout, block):
                     (self.folder / STORE / name).unlink(missing_ok=True)
-
-    def _require_lock(self) -> None:
-        if not self._locked:
-            raise RuntimeError("a sweep is written inside `with store.lock():`")
 
 
 def _refuse_existing(folder: Path) -> None:
@@ -242,7 +269,7 @@ def _fill(fresh: Path, sweep: Sweep, fixed: dict[str, bytes]) -> None:
     flush_tree(fresh)
 
 
-def _header(sweep: Sweep, fixed: dict[str, bytes]) -> Header:
+def _header(sweep: Sweep, fixed: dict[str, bytes], format: str = FORMAT) -> Header:
     return Header(
         id=sweep.id,
         text=mark(sweep.text.encode()),
@@ -250,4 +277,5 @@ def _header(sweep: Sweep, fixed: dict[str, bytes]) -> Header:
         shape=sweep.grid.shape,
         block_shape=sweep.grid.block_shape,
         files={name: mark(content) for name, content in fixed.items()},
+        format=format,
     )

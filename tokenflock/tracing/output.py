@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..lab.folder import SUMMARY, check_place, making
+from ..lab.folder import SPEC, SUMMARY, check_place, making
+from ..locking import only_writer
 from ..store import SCRATCH, STORE
 from ..store import write as write_store
 from ..trajectory import Trajectory
@@ -60,7 +61,8 @@ def check_trace_place(place: Path, overwrite: bool) -> None:
 
 
 def _holds_trace(place: Path) -> bool:
-    return is_traced(place) or (place / "compare.html").exists()
+    # The store of a run has the same name, and stands beside its spec.
+    return (is_traced(place) or (place / "compare.html").exists()) and not (place / SPEC).exists()
 
 
 def write(run: Trajectory, place: Path, overwrite: bool, report: bool) -> None:
@@ -86,11 +88,12 @@ def _move(fresh: Path, place: Path, replaced: Path, overwrite: bool) -> None:
     if any(place.iterdir()) and not overwrite:
         raise InputError(f"{place} was made by another process; choose another --out")
     replaced.mkdir()
-    for name in (STORE, SUMMARY, REPORT, *(f"{picture}.png" for picture in PICTURES)):
-        if (place / name).exists():
-            os.replace(place / name, replaced / name)
-    for item in fresh.iterdir():
-        os.replace(item, place / item.name)
+    with only_writer(place):
+        for name in (STORE, SUMMARY, REPORT, *(f"{picture}.png" for picture in PICTURES)):
+            if (place / name).exists():
+                os.replace(place / name, replaced / name)
+        for item in fresh.iterdir():
+            os.replace(item, place / item.name)
 
 
 def table(run: Trajectory) -> Any:

@@ -7,7 +7,6 @@ asks for nothing outside itself, and its own policy forbids it to.
 from __future__ import annotations
 
 import base64
-import contextlib
 import html
 import io
 import os
@@ -17,7 +16,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..lab.folder import writing
+from ..lab.folder import making
+from ..locking import only_writer_in
 from ..store import SCRATCH
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -148,19 +148,11 @@ def write_files(folder: Path, files: dict[str, bytes], stale: Iterable[str] = ()
     They are written beside and moved into place; names in `stale` that are not among them are
     removed (pictures of an earlier report). A folder that had to be made is removed on failure.
     """
-    made = [parent for parent in (folder, *folder.absolute().parents) if not parent.exists()]
-    try:
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
-                for name, content in files.items():
-                    (Path(scratch) / name).write_bytes(content)
-                for name in files:
-                    os.replace(Path(scratch) / name, folder / name)
-            for name in set(stale) - set(files):
-                (folder / name).unlink(missing_ok=True)
-    except BaseException:
-        for parent in made:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
-        raise
+    with making(folder), only_writer_in(folder):
+        with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
+            for name, content in files.items():
+                (Path(scratch) / name).write_bytes(content)
+            for name in files:
+                os.replace(Path(scratch) / name, folder / name)
+        for name in set(stale) - set(files):
+            (folder / name).unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..lab.folder import SUMMARY, check_place, making
+from ..locking import only_writer_in
 from ..plot.style import INK, REST, styled
 from ..store import SCRATCH, write_dataset
 from ..theory.kinetic import retrieval_profile
@@ -36,15 +37,17 @@ def check_retrieval_place(place: Path, overwrite: bool) -> None:
 
 def write_retrieval(data: xr.Dataset, place: Path) -> None:
     """retrieval.zarr, summary.json and retrieval.png, each in place only when complete."""
-    with making(place):
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place, prefix=SCRATCH) as scratch:
-            (Path(scratch) / PICTURE).write_bytes(to_png(draw_retrieval(data)))
-            content = json.dumps(summary(data), indent=1, allow_nan=False)
-            (Path(scratch) / SUMMARY).write_text(content + "\n")
-            write_dataset(data, place / STORE, FORMAT, overwrite=True)
-            for name in (PICTURE, SUMMARY):
-                os.replace(Path(scratch) / name, place / name)
+    with (
+        making(place),
+        only_writer_in(place),
+        tempfile.TemporaryDirectory(dir=place, prefix=SCRATCH) as scratch,
+    ):
+        (Path(scratch) / PICTURE).write_bytes(to_png(draw_retrieval(data)))
+        content = json.dumps(summary(data), indent=1, allow_nan=False)
+        (Path(scratch) / SUMMARY).write_text(content + "\n")
+        write_dataset(data, place / STORE, FORMAT, overwrite=True)
+        for name in (PICTURE, SUMMARY):
+            os.replace(Path(scratch) / name, place / name)
 
 
 # --- the picture ---

@@ -13,7 +13,7 @@ from scipy.special import expit
 from ..errors import InputError, require
 from .classifier import Classifier, draw_classifier, hard
 from .fit import BASELINE, NETWORK, evaluate
-from .folder import MODEL, read_facts, read_tree
+from .folder import MODEL, identity_of, read_facts, read_tree
 from .leaders import follow
 from .settings import Settings
 from .texts import PAD, numbered, words_of
@@ -88,6 +88,6 @@ def open_training(place: str | Path) -> Trained:
             f"--out {folder}"
         )
     settings, words = Settings(**facts["settings"]), tuple(facts["vocabulary"])
-    models = read_tree(folder / MODEL, blank_models(settings, len(words)))
+    models = read_tree(folder / MODEL, blank_models(settings, len(words)), identity_of(facts))
     classifier = jax.tree.map(jax.numpy.asarray, models[NETWORK])
     return Trained(classifier, settings, words, tuple(facts["labels"]))

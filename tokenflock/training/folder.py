@@ -17,13 +17,14 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import equinox as eqx
 from pydantic import BaseModel
 
+from ..belonging import PART_OF, Identity, digest, require_same
 from ..errors import InputError, StoreError
 from ..lab.folder import check_place, making, writing
 from ..store import SCRATCH
@@ -32,7 +33,11 @@ from .stored import Facts, Report, require_shape
 TRAINING, CHECKPOINT, MODEL = "training.json", "checkpoint.eqx", "model.eqx"
 REPORT, PICTURE = "report.json", "report.png"
 OWN = (CHECKPOINT, MODEL, REPORT, PICTURE, TRAINING)
-FORMAT = "tokenflock-sentiment-1"
+FORMAT = "tokenflock-sentiment-2"
+# Of release 0.1: its checkpoint and its model do not say which training they belong to.
+OLD_FORMAT = "tokenflock-sentiment-1"
+# What the numbers of a training follow from.
+DECISIVE = ("settings", "fingerprint", "labels", "vocabulary")
 CHECKSUM_BYTES = 16
 Tree = TypeVar("Tree")
 
@@ -61,15 +66,44 @@ def read_facts(place: Path) -> dict[str, Any]:
     facts = _read_json(path)
     if not isinstance(facts, dict) or "format" not in facts:
         raise _damaged(path, ValueError("it does not say its format"))
-    if facts["format"] != FORMAT:
+    if facts["format"] not in (FORMAT, OLD_FORMAT):
         raise StoreError(f"{path} is of the format {facts['format']!r}, not {FORMAT!r}")
     return _shaped(path, facts, Facts)
+
+
+def identity_of(facts: Mapping[str, Any]) -> Identity:
+    """What every part of a training names; empty for one of release 0.1, whose parts name nothing."""
+    if facts.get("format") == OLD_FORMAT:
+        return {}
+    return {"training": digest({name: facts[name] for name in DECISIVE})}
+
+
+def require_continuable(place: Path) -> None:
+    """Refuse to go on with what does not say whose it is."""
+    if read_facts(place)["format"] == OLD_FORMAT:
+        raise StoreError(
+            f"the training in {place} was begun by release 0.1 and is not finished ({TRAINING} is of the "
+            f"format {OLD_FORMAT}, and {FORMAT} is needed to go on); start it again with --overwrite or "
+            "another --out"
+        )
 
 
 def read_report(place: Path) -> dict[str, Any] | None:
     """The report of a training that has ended, or None."""
     path = place / REPORT
-    return _shaped(path, _read_json(path), Report) if path.is_file() else None
+    if not path.is_file():
+        return None
+    report = _shaped(path, _read_json(path), Report)
+    _require_own(path, report.get(PART_OF), identity_of(read_facts(place)))
+    return report
+
+
+def _require_own(path: Path, found: Any, expected: Identity) -> None:
+    if expected:
+        remedy = (
+            f"it is not of the {TRAINING} beside it: take the folder from a copy, or train again"
+        )
+        require_same(path, found, expected, remedy)
 
 
 def _read_json(path: Path) -> Any:
@@ -94,22 +128,27 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     write_whole(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
 
 
-def write_tree(path: Path, tree: Any) -> None:
-    """Arrays of a tree after a checksum of them."""
+def write_tree(path: Path, tree: Any, identity: Identity) -> None:
+    """A checksum, a line that says what the tree belongs to, and its arrays."""
     buffer = io.BytesIO()
+    buffer.write(json.dumps(dict(identity)).encode() + b"\n")
     eqx.tree_serialise_leaves(buffer, tree)
     content = buffer.getvalue()
     write_whole(path, lambda scratch: scratch.write_bytes(_checksum(content) + content))
 
 
-def read_tree(path: Path, like: Tree) -> Tree:
-    """The tree that `write_tree` wrote; `like` has its shapes."""
+def read_tree(path: Path, like: Tree, identity: Identity) -> Tree:
+    """The tree that `write_tree` wrote; `like` has its shapes. Without an identity: as of release 0.1."""
     try:
         content = path.read_bytes()
-        stated, arrays = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
-        if stated != _checksum(arrays):
+        stated, stream = content[:CHECKSUM_BYTES], io.BytesIO(content[CHECKSUM_BYTES:])
+        if stated != _checksum(stream.getvalue()):
             raise ValueError("its checksum is another")
-        return eqx.tree_deserialise_leaves(io.BytesIO(arrays), like)
+        if identity:
+            _require_own(path, json.loads(stream.readline()), identity)
+        return eqx.tree_deserialise_leaves(stream, like)
+    except StoreError:
+        raise
     except Exception as error:
         raise _damaged(path, error) from error
 

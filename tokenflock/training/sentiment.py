@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..belonging import PART_OF, Identity
 from ..errors import InputError
+from ..locking import Writer, only_writer, only_writer_in
 from ..memory import require_bytes
 from ..plain import plain
 from ..provenance import provenance
@@ -21,9 +23,11 @@ from .folder import (
     REPORT,
     begin,
     check_training_place,
+    identity_of,
     read_facts,
     read_report,
     read_tree,
+    require_continuable,
     write_json,
     write_tree,
     write_whole,
@@ -91,11 +95,31 @@ def train(
     """
     if resume:
         _check_same(reviews, settings, out)
-        finished = read_report(out)
-        if finished is not None:
-            return finished
     else:
         check_training_place(out, overwrite)
+    with only_writer(out) if resume else only_writer_in(out) as writer:
+        if resume:
+            _check_same(reviews, settings, out)
+            finished = read_report(out)
+            if finished is not None:
+                return finished
+            require_continuable(out)
+        else:
+            # Once more: another process may have trained there before it was ours.
+            check_training_place(out, overwrite)
+        return _trained(reviews, settings, writer, source, only, resume, report)
+
+
+def _trained(
+    reviews: Reviews,
+    settings: Settings,
+    writer: Writer,
+    source: str,
+    only: str | None,
+    resume: bool,
+    report: Report,
+) -> dict[str, Any]:
+    """The training in a folder that is this process's alone."""
     clock = Clock()
     check_memory(settings)
     report(0.0, "numbering words")
@@ -103,9 +127,9 @@ def train(
     check_memory(settings, len(data.vocabulary))
     facts = _facts(reviews, settings, data, source, only)
     if not resume:
-        begin(out, facts)
-    trainees = _train(data, settings, out, clock, report)
-    return _finish(facts, trainees, data, settings, out, clock, report)
+        begin(writer.place, facts)
+    trainees = _train(data, settings, writer, identity_of(facts), clock, report)
+    return _finish(facts, trainees, data, settings, writer, clock, report)
 
 
 def check_memory(settings: Settings, words: int = 1) -> None:
@@ -157,12 +181,18 @@ def _check_same(reviews: Reviews, settings: Settings, out: Path) -> None:
 
 
 def _train(
-    data: Data, settings: Settings, out: Path, clock: Clock, report: Report
+    data: Data,
+    settings: Settings,
+    writer: Writer,
+    identity: Identity,
+    clock: Clock,
+    report: Report,
 ) -> dict[str, Trainee]:
     """All epochs that are left, with a checkpoint after each."""
+    checkpoint = writer.place / CHECKPOINT
     progress = Progress(start(settings, len(data.vocabulary)), clock.before)
-    if (out / CHECKPOINT).exists():
-        progress = read_tree(out / CHECKPOINT, progress)
+    if checkpoint.exists():
+        progress = read_tree(checkpoint, progress, identity)
     clock.before, trainees = progress.spent, progress.trainees
     for epoch in range(trainees[NETWORK].epochs, settings.epochs):
         trainees = {
@@ -171,7 +201,8 @@ def _train(
             )
             for name, depth in depths(settings).items()
         }
-        write_tree(out / CHECKPOINT, Progress(trainees, clock.spent()))
+        writer.require_place()
+        write_tree(checkpoint, Progress(trainees, clock.spent()), identity)
     return trainees
 
 
@@ -192,7 +223,7 @@ def _finish(
     trainees: Mapping[str, Trainee],
     data: Data,
     settings: Settings,
-    out: Path,
+    writer: Writer,
     clock: Clock,
     report: Report,
 ) -> dict[str, Any]:
@@ -203,13 +234,19 @@ def _finish(
         "task": "sentiment",
         "data": {**{name: facts[name] for name in about}, "words_known": len(data.vocabulary)},
         "settings": facts["settings"],
+        PART_OF: dict(identity_of(facts)),
         **found,
     }
-    write_tree(out / MODEL, {name: trainee.best for name, trainee in trainees.items()})
+    out = writer.place
+    writer.require_place()
+    best_of_each = {name: trainee.best for name, trainee in trainees.items()}
+    write_tree(out / MODEL, best_of_each, identity_of(facts))
     best = trainees[NETWORK].best
     write_whole(out / PICTURE, lambda path: draw(result, best, data.vocabulary, path))
     seconds = {name: float(value) for name, value in clock.spent()._asdict().items()}
     result = plain({**result, "seconds": seconds, "provenance": provenance()})
+    writer.require_place()
     write_json(out / REPORT, result)
+    writer.require_place()
     (out / CHECKPOINT).unlink(missing_ok=True)
     return result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,11 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
 from ..errors import StoreError
-from ..records.finding import is_own_file
+from ..own_files import is_own_file
 from ..sweeps.checking import JOURNAL, SPEC, STORE, Damage, check_journal, compare, where_is
 from ..sweeps.journal import Header, Journal
 from ..sweeps.reading import CHUNK, CheckedStore
+from ..zarr_files import open_zarr
 
 LARGEST_JOURNAL = 256 * 2**20
 MOST_TOLD = 3
@@ -57,23 +57,12 @@ def open_shown(store: Path, told: Told) -> Any:
     header = None if journal is None else journal.header
     if journal is None or header is None:
         told.unchecked = told.unchecked or f"the numbers are not checked: {JOURNAL} is damaged"
-        return opened(store)
+        return open_zarr(store)
     _check_fixed(store, header, told)
     files = ShownStore(LocalStore(store, read_only=True), store.parent, journal, told)
-    dataset = opened(files)
+    dataset = open_zarr(store, through=files)
     files.axes.update({name: dataset[name].values for name in header.axes})
     return dataset
-
-
-def opened(store: Any) -> Any:
-    """The dataset of any store that xarray can open."""
-    import xarray as xr
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return xr.open_zarr(
-            store, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
-        )
 
 
 def _journal(store: Path, told: Told) -> Journal | None:

@@ -1,0 +1,59 @@
+"""Plain files of our own, never links or pipes.
+
+Folders come from strangers: what is written must not land outside, and what is read must not lie there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO
+
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+LARGEST_OBJECT = 8 * 2**20
+
+
+def is_own_file(path: Path) -> bool:
+    """A plain file itself: no link, which may lead anywhere, no pipe or device, which never ends."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def is_no_file(path: Path) -> bool:
+    """Something that is there, and is a link, a folder, a pipe or a device."""
+    try:
+        return not stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def open_own(path: Path) -> BinaryIO:
+    """Open a file to read it, if it is one and no link; a pipe is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | NO_LINKS | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return open(descriptor, "rb")
+
+
+def write_own(path: Path, text: str) -> None:
+    """Write a small file in its place, if that is no link."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINKS
+    with open(os.open(path, flags, 0o666), "w") as file:
+        file.write(text)
+
+
+def read_object(path: Path, largest: int = LARGEST_OBJECT) -> dict[str, Any]:
+    """A JSON object in a file of bounded size; empty for anything else."""
+    try:
+        with open_own(path) as file:
+            text = file.read(largest + 1)
+        content = {} if len(text) > largest else json.loads(text)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,188 @@
+"""Zarr as we write it and as we accept it: format 3, plain numbers and texts, four codecs.
+
+Zarr would open more: format 2 has object arrays that are decoded by pickle, and any codec of any package
+installed can be named in a file of format 3. A store may come from a stranger, so what is not of our own
+kind is refused before Zarr reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import StoreError
+from .own_files import is_own_file, read_object
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+METADATA = "zarr.json"
+OF_FORMAT_2 = (".zgroup", ".zarray", ".zattrs", ".zmetadata")
+CODECS = frozenset({"bytes", "vlen-utf8", "zstd", "crc32c"})
+DATA_TYPES = frozenset(
+    {"bool", "string", "fixed_length_utf32", "float16", "float32", "float64", "complex64", "complex128"}
+    | {f"{kind}{size}" for kind in ("int", "uint") for size in (8, 16, 32, 64)}
+)  # fmt: skip
+SHOWN = 60
+
+
+def open_zarr(path: Path, through: Any = None) -> xr.Dataset:
+    """The dataset of a store of our own kind, read when its numbers are asked for.
+
+    through -- a Zarr store over the same files, which checks what it reads; default: the files.
+    """
+    import xarray as xr
+
+    require_own_format(path)
+    with warnings.catch_warnings():
+        # zarr warns of what is missing, which checksums find, and that its texts may change.
+        warnings.simplefilter("ignore")
+        return xr.open_zarr(
+            path if through is None else through,
+            zarr_format=3,
+            consolidated=False,
+            chunks=None,
+            decode_times=False,
+            mask_and_scale=False,
+        )
+
+
+def open_array(path: Path) -> Any:
+    """One array of our own kind."""
+    import zarr
+
+    _require_array(path, read_object(path / METADATA))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.open_array(path, mode="r", zarr_format=3)
+
+
+def require_own_format(path: Path) -> None:
+    """Refuse a store that is not of format 3, or has an array that we could not have written."""
+    _refuse_format_2(path)
+    if not is_own_file(path / METADATA):
+        raise StoreError(f"{path} is not a Zarr store of format 3 (it has no file {METADATA})")
+    root = read_object(path / METADATA)
+    if root.get("zarr_format") != 3 or root.get("node_type") != "group":
+        raise StoreError(f"{path / METADATA} is not that of a Zarr group of format 3; {_REMEDY}")
+    for name in _folders_in(path):
+        _refuse_format_2(path / name)
+        if os.path.lexists(path / name / METADATA):
+            _require_array(path / name, read_object(path / name / METADATA))
+
+
+_REMEDY = (
+    "take the store from a copy, or, if it is yours, write it again with xarray: "
+    "to_zarr(PATH, zarr_format=3), without a compressor of its own"
+)
+
+
+def _folders_in(path: Path) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _refuse_format_2(path: Path) -> None:
+    for name in OF_FORMAT_2:
+        if os.path.lexists(path / name):
+            raise StoreError(
+                f"{path} is a Zarr store of format 2 ({name}), which may hold pickled objects; only format 3 "
+                f"is opened: {_REMEDY}"
+            )
+
+
+def _require_array(path: Path, metadata: dict[str, Any]) -> None:
+    """Numbers or texts, in codecs that we write ourselves."""
+    if metadata.get("zarr_format") != 3 or metadata.get("node_type") != "array":
+        raise StoreError(f"{path / METADATA} is not that of a Zarr array of format 3; {_REMEDY}")
+    kind = _name(metadata.get("data_type"))
+    if kind not in DATA_TYPES:
+        raise StoreError(
+            f"{path} holds {_shown(kind)}, and only numbers and texts are opened; {_REMEDY}"
+        )
+    codecs = metadata.get("codecs")
+    named = [_name(codec) for codec in codecs] if isinstance(codecs, list) else []
+    unknown = [name for name in named if name not in CODECS]
+    if unknown or not named:
+        found = _shown(unknown[0]) if unknown else "no codec"
+        raise StoreError(
+            f"{path} is written with {found}, and only the codecs {', '.join(sorted(CODECS))} are opened; "
+            f"{_REMEDY}"
+        )
+    if metadata.get("storage_transformers"):
+        raise StoreError(f"{path} has storage transformers, which are not opened; {_REMEDY}")
+
+
+def _name(given: Any) -> Any:
+    """Zarr names extensions by a text, or by an object with a name."""
+    found = given.get("name") if isinstance(given, dict) else given
+    return found if isinstance(found, str) else repr(given)
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= SHOWN else f"{name[:SHOWN]}...")
+
+
+def write_zarr(dataset: xr.Dataset, path: Path) -> None:
+    """Write a dataset as a new store, every file flushed to the disk.
+
+    Zarr writes many files at once. Where one of them fails, it would leave the others writing in the
+    background and log their errors later. So the first error is kept here, the others wait for nothing,
+    and it is raised when all have ended.
+    """
+    path.mkdir()
+    files = _files_below(path)
+    try:
+        with warnings.catch_warnings():
+            # zarr warns that its own way of storing text may change; versions are recorded.
+            warnings.simplefilter("ignore")
+            dataset.to_zarr(files, zarr_format=3, consolidated=False)
+    except Exception:
+        # Zarr misses the file that was not written; what matters is why.
+        if files.failure is None:
+            raise
+    finally:
+        files.closed = True
+    if files.failure is not None:
+        raise files.failure
+
+
+def _files_below(path: Path) -> Any:
+    """A Zarr store of files below a folder, which it never makes itself: that may have been moved."""
+    from zarr.storage import LocalStore, WrapperStore
+
+    class Files(WrapperStore[LocalStore]):
+        failure: OSError | None = None
+        closed = False
+
+        async def set(self, key: str, value: Any) -> None:
+            if self.failure is not None or self.closed:
+                return
+            try:
+                await asyncio.to_thread(_put, path, key, value.as_buffer_like())
+            except OSError as error:
+                self.failure = error
+
+        async def set_if_not_exists(self, key: str, value: Any) -> None:
+            if not await self.exists(key):
+                await self.set(key, value)
+
+    return Files(LocalStore(path))
+
+
+def _put(root: Path, key: str, content: Any) -> None:
+    *folders, name = key.split("/")
+    place = root
+    for folder in folders:
+        place = place / folder
+        place.mkdir(exist_ok=True)
+    with (place / name).open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
