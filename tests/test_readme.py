@@ -18,7 +18,7 @@ def blocks(name, language):
 @pytest.mark.parametrize(
     "name",
     [
-        *("README.md", "docs/model.md", "docs/trace.md", "docs/construct.md"),
+        *("README.md", "docs/model.md", "docs/jax.md", "docs/trace.md", "docs/construct.md"),
         pytest.param("docs/meanfield.md", marks=pytest.mark.slow),
         pytest.param("docs/kinetic.md", marks=pytest.mark.slow),
         pytest.param("docs/reductions.md", marks=pytest.mark.slow),
@@ -70,6 +70,7 @@ def test_links_point_at_files():
     for name in (
         "README.md",
         "docs/model.md",
+        "docs/jax.md",
         "docs/notation.md",
         "docs/gallery.md",
         "docs/reductions.md",
