@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .errors import StoreError
-from .trajectory import Trajectory
+from .trajectory import Trajectory, reached_text
 
 STORE = "trajectory.zarr"
 SEGMENTS = "segments"
@@ -217,7 +217,7 @@ def _read_segments(folder: Path) -> Trajectory:
     run.attributes = {
         **run.attributes,
         "outcome": "interrupted",
-        "advice": f"the run was interrupted at t={run.reached:g}; continue it with tokenflock run "
+        "advice": f"the run was interrupted at {reached_text(run)}; continue it with tokenflock run "
         f"--resume --out {folder}",
         "health": _total_health([piece.health for piece in pieces]),
     }

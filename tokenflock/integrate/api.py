@@ -25,7 +25,7 @@ from .assemble import from_segment
 from .clocks import Clock, Physical
 from .core import Plan, integrate
 from .methods import Layers, Method, Stiff, resolve
-from .outcome import ADVICE, succeeded
+from .outcome import failure, succeeded
 from .save import Save
 from .steppers import Merge
 from .stops import Stop
@@ -58,7 +58,7 @@ def solve(
 
     A leading axis of x0 is a batch of samples and a vector beta a batch of models: the result has the
     axes (beta, sample) in front, from one compiled call. `seed` drives the noise only. Differentiable
-    with jax.grad through `run.states` and `run.array(name)`.
+    with jax.grad through `run.states` and `run.array(name, time=-1)`.
 
     `merge=Merge(radius)` glues tokens into weighted clusters, and `clock=LogTime()` steps in log t: use
     both for metastable times e^{c beta}. A `Density` in the place of tokens is their limit n -> infinity:
@@ -109,7 +109,7 @@ def solve(
         return from_segment(plan, x0, segment)
     run = from_segment(plan, x0, jax.block_until_ready(segment))
     if throw and not succeeded(run.outcome):
-        raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {ADVICE[run.outcome]}")
+        raise SolveError(failure(run, t1))
     return run
 
 

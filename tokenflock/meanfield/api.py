@@ -16,7 +16,7 @@ from ..dynamics import Dynamics
 from ..errors import InputError, SolveError, require
 from ..integrate.clocks import Clock, Physical
 from ..integrate.methods import Layers, Method, Numerics, Stiff, resolve
-from ..integrate.outcome import succeeded
+from ..integrate.outcome import failure, succeeded
 from ..integrate.save import Save
 from ..integrate.steppers import Retracted
 from ..integrate.stops import Stop
@@ -65,7 +65,7 @@ def solve_density(
         return from_density_segment(plan, x0, segment, t1)
     run = from_density_segment(plan, x0, jax.block_until_ready(segment), t1)
     if throw and not succeeded(run.outcome):
-        raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {run.advice}")
+        raise SolveError(failure(run, t1))
     return run
 
 
