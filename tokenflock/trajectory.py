@@ -13,15 +13,14 @@ import numpy as np
 
 from .density import Density
 from .describe import rebuild
-from .dynamics import beta_axes
 from .errors import InputError
 from .measure import Measure
-from .observables.base import Observable, Snapshot
-from .reduce import Dense
 from .runtime import is_traced
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from .observables.settle import Observed
 
 
 class Trajectory:
@@ -84,7 +83,9 @@ class Trajectory:
         value, dims = self.arrays[name], self.axes[name]
         for axis, position in positions.items():
             self._check_position(name, axis, position)
-        return value[tuple(positions.get(axis, slice(None)) for axis in dims)] if positions else value
+        return (
+            value[tuple(positions.get(axis, slice(None)) for axis in dims)] if positions else value
+        )
 
     def _check_position(self, name: str, axis: str, position: Any) -> None:
         """Refuse what is no axis or lies outside it: JAX would take the last entry without a word."""
@@ -99,7 +100,9 @@ class Trajectory:
                 f"run[{name!r}].sel({axis}=...)"
             )
         if not -sizes[axis] <= position < sizes[axis]:
-            raise InputError(f"{axis}={position} lies outside: {name} has the axes ({_told(sizes)})")
+            raise InputError(
+                f"{axis}={position} lies outside: {name} has the axes ({_told(sizes)})"
+            )
 
     def __contains__(self, name: str) -> bool:
         return name in self.arrays
@@ -261,22 +264,29 @@ class Trajectory:
         """Norm drift, energy monotonicity, step counts, error bound of the reduction."""
         return self.attributes["health"]
 
-    def observe(self, observable: Observable, model: Any = None) -> xr.DataArray:
-        """Compute an observable from the saved states, for every time, sample and beta."""
+    def observe(self, observable: Observed, model: Any = None) -> xr.DataArray:
+        """Compute an observable from the saved states, for every time, sample and beta.
+
+        A plain function of a snapshot will do: `run.observe(lambda s: s.measure.points[0, 0])`.
+        """
         import xarray as xr
 
-        states = jnp.asarray(self.array("states"))
-        lead = self.axes["states"][: self.axes["states"].index("time") + 1]
+        from .observables.stored import observe_states
+
         model = self.model if model is None else model
         blank = self.blank_density if self.is_density else self.blank_measure
-        values = _observe(observable, model, blank, jnp.asarray(self.time), states, lead)
+        lead = self.axes["states"][: self.axes["states"].index("time") + 1]
+        states = jnp.asarray(self.array("states"))
+        thing, values = observe_states(
+            observable, model, blank, jnp.asarray(self.time), states, lead
+        )
         coords = {name: self.coords[name] for name in lead if name in self.coords}
         return xr.DataArray(
             np.asarray(values),
-            dims=(*lead, *observable.axes),
-            coords={**coords, **observable.coords},
-            name=observable.name,
-            attrs=observable.attributes,
+            dims=(*lead, *thing.axes),
+            coords={**coords, **thing.coords},
+            name=thing.name,
+            attrs=thing.attributes,
         )
 
     @property
@@ -352,28 +362,3 @@ def reached_text(run: Trajectory) -> str:
 
 def _told(sizes: dict[str, int]) -> str:
     return ", ".join(f"{axis}: {size}" for axis, size in sizes.items())
-
-
-@eqx.filter_jit
-def _observe(
-    observable: Observable,
-    model: Any,
-    blank: Measure | Density,
-    times: Any,
-    states: Any,
-    lead: tuple[str, ...],
-) -> Any:
-    """The observable at every (beta, sample, time) of an array of states."""
-
-    def look(model: Any, t: Any, state: Any) -> Any:
-        if isinstance(blank, Density):
-            from .meanfield.reading import read_state
-
-            return read_state(observable, t, blank.at(state), model)
-        return observable(Snapshot(t, blank.at(state), model, Dense()))
-
-    compute = eqx.filter_vmap(look, in_axes=(None, 0, 0))
-    for axis in reversed(lead[:-1]):
-        over = beta_axes(model) if axis == "beta" else None
-        compute = eqx.filter_vmap(compute, in_axes=(over, None, 0))
-    return compute(model, times, states)

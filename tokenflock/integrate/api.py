@@ -18,6 +18,7 @@ from ..health import energy_direction
 from ..measure import Measure
 from ..memory import all_attentions, check_memory
 from ..observables import Observable, scaled_energy
+from ..observables.settle import settle_on_tokens
 from ..reduce import Dense, Reduction
 from ..runtime import is_traced
 from ..trajectory import Trajectory
@@ -154,7 +155,9 @@ def prepare(
         numerics=numerics,
         reduction=reduction,
         clock=clock,
-        observe=_with_watched_energy(model, x0, save.observe),
+        observe=_with_watched_energy(
+            model, x0, settle_on_tokens(save.observe, model, x0, reduction)
+        ),
         stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
         jumps=jnp.asarray(model.jumps(t1), dtype=float),
         key=jax.random.key(seed),

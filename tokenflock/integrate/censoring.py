@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError, require
+from ..runtime import ArrayLike
 from ..trajectory import Trajectory
 from .outcome import GOOD
 
 if TYPE_CHECKING:
     import xarray as xr
 
-QUANTILES = (0.25, 0.5, 0.75)
 
-
-def stop_quantiles(times: np.ndarray, stopped: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+def stop_quantiles(times: np.ndarray, stopped: np.ndarray, levels: ArrayLike) -> np.ndarray:
     """Quantiles of the stop times of one group: the first t with S(t) <= 1 - q, infinite if there is none.
 
     S(t) = prod_{t_i <= t} (1 - d_i/n_i) over the times of stops: d_i stop at t_i, of n_i still on
@@ -31,11 +30,12 @@ def stop_quantiles(times: np.ndarray, stopped: np.ndarray, levels: Sequence[floa
     """
     from scipy.stats import CensoredData, ecdf
 
+    shares = np.asarray(levels, dtype=float)
     if not np.any(stopped):
-        return np.full(len(levels), np.inf)
+        return np.full(shares.size, np.inf)
     curve = ecdf(CensoredData.right_censored(times, ~stopped)).sf
     # A product of ratios is 0.5 only up to rounding.
-    reached = curve.probabilities[None] <= 1 - np.asarray(levels)[:, None] + 1e-12
+    reached = curve.probabilities[None] <= 1 - shares[:, None] + 1e-12
     first = np.argmax(reached, axis=1)
     return np.where(reached.any(axis=1), curve.quantiles[first], np.inf)
 

@@ -23,6 +23,7 @@ from ..integrate.stops import Stop
 from ..runtime import is_traced
 from ..trajectory import Trajectory
 from .assemble import from_density_segment
+from .reading import settle_on_density
 from .solving import DensityPlan, DiagonalSolve, Flowing, integrate_density
 
 
@@ -88,13 +89,14 @@ def density_plan(
     x0.on.check(model)
     _check_resolved(model, x0)
     times = save.times(t1)
+    blank = x0.at(jnp.zeros_like(x0.state))
     plan = DensityPlan(
         model=model,
-        blank=x0.at(jnp.zeros_like(x0.state)),
+        blank=blank,
         scheme=x0.on.scheme().settled(model, x0.state, isinstance(method, Stiff)),
         numerics=density_numerics(model, x0, method, rtol, atol, dt, max_steps),
         clock=Physical() if clock is None else clock,
-        observe=save.observe,
+        observe=settle_on_density(save.observe, model, blank),
         stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
         jumps=jnp.asarray(model.jumps(t1), dtype=float),
         states=save.states,
