@@ -327,14 +327,14 @@ class Trajectory:
 
         return animate(self, Path(path), **options)
 
-    def view(self, height: int = 640) -> Any:
-        """The page of `tokenflock play` with this run in it, as a notebook widget.
+    def view(self, height: int | None = None) -> Any:
+        """The page of `tokenflock play` with this run in it, as the output of a notebook cell.
 
-        Needs anywidget (pip install 'tokenflock[web]'); `height` is in pixels.
+        `height` is in pixels; without it the page is as high as what is in it.
         """
-        from .web.widget import make_widget
+        from .web.notebook import make_view
 
-        return make_widget(self, height)
+        return make_view(self, height)
 
     def __repr__(self) -> str:
         return (
