@@ -55,7 +55,7 @@ def test_impossible_chains_are_refused():
         (rd.HeadLaw.deterministic(1.0, V=np.eye(3)), {}, "mean of V"),
         (LAW, {"layers": 2.5}, "whole number"),
         (LAW, {"step": np.inf}, "finite"),
-        (LAW, {"observe": "overlaps"}, "in a list"),
+        (LAW, {"observe": "overlaps"}, "takes a list of observables"),
         (LAW, {"layers": 10**8, "every": 1, "observe": [rd.overlaps]}, "GiB"),
         (
             rd.HeadLaw(

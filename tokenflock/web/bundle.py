@@ -56,12 +56,11 @@ def require_bundle() -> Path:
 def page_options(
     mode: Literal["served", "static", "notebook"],
     replays: Sequence[dict[str, Any]] = (),
-    whole: bool = False,
 ) -> dict[str, Any]:
     """What the page is told when it is put in its place (web/src/app/options.ts)."""
     from .. import __version__  # pyright: ignore[reportAttributeAccessIssue]
 
-    return {"mode": mode, "version": __version__, "replays": list(replays), "whole": whole}
+    return {"mode": mode, "version": __version__, "replays": list(replays)}
 
 
 def served_page() -> str:
@@ -76,7 +75,7 @@ def static_page(replays: Sequence[dict[str, Any]]) -> str:
 
 def embedded_page(replays: Sequence[dict[str, Any]], whole: bool) -> str:
     """The page inside the output of a notebook cell; `whole`: as high as what is in it."""
-    return _page(page_options("notebook", replays, whole), _module())
+    return _page({**page_options("notebook", replays), "whole": whole}, _module())
 
 
 def _module() -> str:
