@@ -325,7 +325,7 @@ def test_an_invented_model_takes_another_solver():
     options = {"t1": 1.0, "rtol": 1e-8, "atol": 1e-10, "save": flock.Save(every=0.5, states=True)}
     run = flock.solve(invented(), batch, **options)
     tsit = flock.solve(invented(), batch, method=diffrax.Tsit5(), **options)
-    np.testing.assert_allclose(tsit.states, run.states, atol=1e-6)
+    np.testing.assert_allclose(tsit.array("states"), run.array("states"), atol=1e-6)
 
 
 def test_large_beta_never_overflows():

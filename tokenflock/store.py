@@ -20,7 +20,7 @@ import numpy as np
 
 from .belonging import PART_OF
 from .errors import StoreError, in_words_of_the_disk
-from .trajectory import Trajectory
+from .trajectory import Trajectory, reached_text
 from .zarr_files import open_zarr, write_zarr
 
 STORE = "trajectory.zarr"
@@ -215,7 +215,7 @@ def _read_segments(folder: Path) -> Trajectory:
     run.attributes = {
         **run.attributes,
         "outcome": "interrupted",
-        "advice": f"the run was interrupted at t={run.reached:g}; continue it with tokenflock run "
+        "advice": f"the run was interrupted at {reached_text(run)}; continue it with tokenflock run "
         f"--resume --out {folder}",
         "health": _total_health([piece.health for piece in pieces]),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +13,25 @@ import numpy as np
 
 from .density import Density
 from .describe import rebuild
-from .dynamics import beta_axes
 from .errors import InputError
 from .measure import Measure
-from .observables.base import Observable, Snapshot
-from .reduce import Dense
 from .runtime import is_traced
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from .observables.settle import Observed
 
 
 class Trajectory:
     """What a run left behind: observables and states with named axes, and how they were made.
 
     run["energy"] -- a labelled array (xarray.DataArray) with dims such as (beta, sample, time);
-    run.array("energy") -- the same as a plain array, which jax.grad can differentiate;
-    run.states -- the tokens (..., time, token, coordinate), if they were saved;
-    run.final -- the last measure; run.outcome, run.advice, run.health -- how it went.
+    run.array("energy", time=-1) -- plain numbers, picked by the names of their axes; jax.grad can
+    differentiate them;
+    run.states -- the tokens (time, token, coordinate) of a single run, if they were saved;
+    run.final -- the last measure; run.outcome, run.reached, run.advice, run.health -- how it went;
+    run.outcomes, run.stop_summary() -- how each member of a batch went.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class Trajectory:
         import xarray as xr
 
         if is_traced(self.arrays):
-            raise InputError("inside jax.grad or jit use run.array(name) or run.states")
+            raise InputError("inside jax.grad or jit use run.array(name), which takes axes by name")
         variables = {
             name: (self.axes[name], np.asarray(value), self.details.get(name, {}))
             for name, value in self.arrays.items()
@@ -70,15 +72,47 @@ class Trajectory:
         self._require(name)
         return self.dataset[name]
 
-    def array(self, name: str) -> Any:
-        """The plain array of one variable."""
+    def array(self, name: str, **positions: int | slice) -> Any:
+        """The plain array of one variable, in a JAX transformation too; axes are picked by name.
+
+        `run.array("states", time=-1)` is the last row, of every beta and every sample of a batch;
+        `run.array("energy", beta=0, sample=3)` one member. Positions count from 0, or from the end
+        if negative; `run["energy"].sel(beta=9.0)` picks by value.
+        """
         self._require(name)
-        return self.arrays[name]
+        value, dims = self.arrays[name], self.axes[name]
+        for axis, position in positions.items():
+            self._check_position(name, axis, position)
+        return (
+            value[tuple(positions.get(axis, slice(None)) for axis in dims)] if positions else value
+        )
+
+    def _check_position(self, name: str, axis: str, position: Any) -> None:
+        """Refuse what is no axis or lies outside it: JAX would take the last entry without a word."""
+        sizes = dict(zip(self.axes[name], np.shape(self.arrays[name]), strict=True))
+        if axis not in sizes:
+            raise InputError(f"{name} has the axes ({_told(sizes)}), and no {axis!r}")
+        if isinstance(position, slice):
+            return
+        if isinstance(position, bool) or not isinstance(position, int | np.integer):
+            raise InputError(
+                f"{axis} takes a position counted from 0, or a slice, got {position!r}; by value use "
+                f"run[{name!r}].sel({axis}=...)"
+            )
+        if not -sizes[axis] <= position < sizes[axis]:
+            raise InputError(
+                f"{axis}={position} lies outside: {name} has the axes ({_told(sizes)})"
+            )
 
     def __contains__(self, name: str) -> bool:
         return name in self.arrays
 
     def _require(self, name: str) -> None:
+        if name == "states" and name not in self.arrays:
+            raise InputError(
+                "this run did not keep its states; use save=Save(..., states=True). The first and "
+                "last tokens are in run.initial and run.final"
+            )
         if name not in self.arrays:
             raise InputError(
                 f"this run has no {name!r}; it has {', '.join(sorted(self.arrays))}. Ask for it with "
@@ -86,12 +120,24 @@ class Trajectory:
             )
 
     @property
+    def batch_axes(self) -> tuple[str, ...]:
+        """The axes of a batch, which stand in front: beta, then samples; empty for a single run."""
+        return self.axes.get("final_time", ())
+
+    @property
     def states(self) -> Any:
-        """The tokens, with axes (..., time, token, coordinate)."""
-        if "states" not in self.arrays:
+        """The tokens of a single run, with axes (time, token, coordinate).
+
+        Refused for a batch, where the first axis is no time: see `array`.
+        """
+        self._require("states")
+        if self.batch_axes:
+            sizes = dict(zip(self.axes["states"], np.shape(self.arrays["states"]), strict=True))
             raise InputError(
-                "this run did not keep its states; use save=Save(..., states=True). The first and "
-                "last tokens are in run.initial and run.final"
+                f"this run is a batch: its states have the axes ({_told(sizes)}), so states[-1] would "
+                f"be the last {self.batch_axes[0]}, not the last time. Pick by name: "
+                'run.array("states", time=-1) for plain numbers, run["states"].isel(time=-1) for '
+                'labelled ones; run.array("states") is the whole array'
             )
         return self.arrays["states"]
 
@@ -143,8 +189,28 @@ class Trajectory:
 
     @property
     def outcome(self) -> str:
-        """finished, stopped, or what went wrong."""
+        """finished, stopped, or what went wrong; a count such as `324 stopped, 124 finished` of a batch."""
         return self.attributes["outcome"]
+
+    @property
+    def outcomes(self) -> xr.DataArray:
+        """The outcome of each member of a batch, with the axes of the batch."""
+        names = np.full(np.shape(self.arrays["final_time"]), self.outcome, dtype=object)
+        if "outcome_code" in self.arrays:
+            names = self._outcome_names()
+        return self._labelled("outcome", names.astype(str), self.batch_axes)
+
+    def _outcome_names(self) -> np.ndarray:
+        from .integrate.outcome import GOOD, name_outcomes
+
+        self._require_untraced("outcomes")
+        last = np.asarray(self.arrays["final_state" if self.is_density else "final_points"])
+        inner = tuple(range(len(self.batch_axes), last.ndim))
+        names = name_outcomes(self.arrays["outcome_code"], np.all(np.isfinite(last), axis=inner))
+        broken = np.asarray(self.attributes.get("identity_broken", False))
+        names = np.where(broken & np.isin(names, GOOD), "unresolved", names)
+        cut = self.outcome == "interrupted"
+        return np.where((names == "finished") & cut, "interrupted", names)
 
     @property
     def advice(self) -> str:
@@ -152,31 +218,75 @@ class Trajectory:
         return self.attributes["advice"]
 
     @property
-    def reached(self) -> float:
-        """The time reached by every sample."""
-        return float(np.min(np.asarray(self.arrays["final_time"])))
+    def reached(self) -> Any:
+        """The time reached: a number, or for a batch a labelled array with that of every member.
+
+        Inside a JAX transformation a plain array.
+        """
+        times = self.arrays["final_time"]
+        if is_traced(self.arrays, self.coords):
+            return times
+        if not self.batch_axes:
+            return float(times)
+        return self._labelled("reached", np.asarray(times), self.batch_axes)
+
+    def stop_summary(
+        self,
+        over: str | Sequence[str] | None = None,
+        quantiles: Sequence[float] = (0.25, 0.5, 0.75),
+    ) -> xr.Dataset:
+        """How many members of a batch met their stop, how many reached t1 first (censored) or broke off.
+
+        `stop_time` holds quantiles of the stop times that allow for the censored ones (Kaplan-Meier);
+        infinite where too few had stopped by t1. Counted over all samples, for each beta; `over`
+        names other axes.
+        """
+        from .integrate.censoring import stop_summary
+
+        self._require_untraced("stop_summary")
+        return stop_summary(self, over, quantiles)
+
+    def _labelled(self, name: str, values: np.ndarray, dims: tuple[str, ...]) -> xr.DataArray:
+        import xarray as xr
+
+        coords = {axis: self.coords[axis] for axis in dims if axis in self.coords}
+        return xr.DataArray(values, dims=dims, coords=coords, name=name)
+
+    def _require_untraced(self, what: str) -> None:
+        if is_traced(self.arrays):
+            raise InputError(
+                f"{what} has no value inside jax.grad or jit; run.array('outcome_code') and "
+                "run.array('final_time') have"
+            )
 
     @property
     def health(self) -> dict[str, Any]:
         """Norm drift, energy monotonicity, step counts, error bound of the reduction."""
         return self.attributes["health"]
 
-    def observe(self, observable: Observable, model: Any = None) -> xr.DataArray:
-        """Compute an observable from the saved states, for every time, sample and beta."""
+    def observe(self, observable: Observed, model: Any = None) -> xr.DataArray:
+        """Compute an observable from the saved states, for every time, sample and beta.
+
+        A plain function of a snapshot will do: `run.observe(lambda s: s.measure.points[0, 0])`.
+        """
         import xarray as xr
 
-        states = jnp.asarray(self.states)
-        lead = self.axes["states"][: self.axes["states"].index("time") + 1]
+        from .observables.stored import observe_states
+
         model = self.model if model is None else model
         blank = self.blank_density if self.is_density else self.blank_measure
-        values = _observe(observable, model, blank, jnp.asarray(self.time), states, lead)
+        lead = self.axes["states"][: self.axes["states"].index("time") + 1]
+        states = jnp.asarray(self.array("states"))
+        thing, values = observe_states(
+            observable, model, blank, jnp.asarray(self.time), states, lead
+        )
         coords = {name: self.coords[name] for name in lead if name in self.coords}
         return xr.DataArray(
             np.asarray(values),
-            dims=(*lead, *observable.axes),
-            coords={**coords, **observable.coords},
-            name=observable.name,
-            attrs=observable.attributes,
+            dims=(*lead, *thing.axes),
+            coords={**coords, **thing.coords},
+            name=thing.name,
+            attrs=thing.attributes,
         )
 
     @property
@@ -188,7 +298,7 @@ class Trajectory:
             raise InputError(
                 "this run moved tokens, which have no density; its states are run.states"
             )
-        states = jnp.asarray(self.states)
+        states = jnp.asarray(self.array("states"))
         lead = self.axes["states"][: self.axes["states"].index("time") + 1]
         scheme = self.blank_density.on.scheme()
         values = scheme.values
@@ -219,43 +329,38 @@ class Trajectory:
 
         return animate(self, Path(path), **options)
 
-    def view(self, height: int = 640) -> Any:
-        """The page of `tokenflock play` with this run in it, as a notebook widget.
+    def view(self, height: int | None = None) -> Any:
+        """The page of `tokenflock play` with this run in it, as the output of a notebook cell.
 
-        Needs anywidget (pip install 'tokenflock[web]'); `height` is in pixels.
+        `height` is in pixels; without it the page is as high as what is in it.
         """
-        from .web.widget import make_widget
+        from .web.notebook import make_view
 
-        return make_widget(self, height)
+        return make_view(self, height)
 
     def __repr__(self) -> str:
-        sizes = {axis: len(self.coords[axis]) for axis in self.coords}
         return (
-            f"<Trajectory {self.attributes['label']} {sizes} {self.outcome} "
-            f"t={self.reached:g} [{', '.join(self.arrays)}]>"
+            f"<Trajectory {self.attributes['label']} ({_told(self._sizes())}) {self.outcome} "
+            f"{reached_text(self)} [{', '.join(self.arrays)}]>"
         )
 
+    def _sizes(self) -> dict[str, int]:
+        """Every axis with its size, in the order of the arrays: the batch, time, then the others."""
+        found: dict[str, int] = {}
+        for name in sorted(self.arrays, key=lambda name: name != "states"):
+            found |= dict(zip(self.axes[name], np.shape(self.arrays[name]), strict=True))
+        first = [axis for axis in (*self.batch_axes, "time") if axis in found]
+        return {axis: found[axis] for axis in dict.fromkeys([*first, *found])}
 
-@eqx.filter_jit
-def _observe(
-    observable: Observable,
-    model: Any,
-    blank: Measure | Density,
-    times: Any,
-    states: Any,
-    lead: tuple[str, ...],
-) -> Any:
-    """The observable at every (beta, sample, time) of an array of states."""
 
-    def look(model: Any, t: Any, state: Any) -> Any:
-        if isinstance(blank, Density):
-            from .meanfield.reading import read_state
+def reached_text(run: Trajectory) -> str:
+    """The time reached, for a sentence: `t=3`, or of a batch `t=0.5 to 3`."""
+    if is_traced(run.arrays):
+        return "t=?"
+    times = np.asarray(run.arrays["final_time"], dtype=float)
+    low, high = f"{np.min(times):g}", f"{np.max(times):g}"
+    return f"t={low}" if low == high else f"t={low} to {high}"
 
-            return read_state(observable, t, blank.at(state), model)
-        return observable(Snapshot(t, blank.at(state), model, Dense()))
 
-    compute = eqx.filter_vmap(look, in_axes=(None, 0, 0))
-    for axis in reversed(lead[:-1]):
-        over = beta_axes(model) if axis == "beta" else None
-        compute = eqx.filter_vmap(compute, in_axes=(over, None, 0))
-    return compute(model, times, states)
+def _told(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{axis}: {size}" for axis, size in sizes.items())

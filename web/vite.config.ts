@@ -1,4 +1,4 @@
-// One ES module, with its styles inside, serves the page and the Jupyter widget.
+// One ES module, with its styles inside, is the page, wherever it is shown.
 import { defineConfig } from "vite";
 
 export default defineConfig({

@@ -38,7 +38,7 @@ def layers(tokens, count, alpha=ALPHA, matrix=None):
         method=Layers(step),
         save=Save(every=step, states=True),
     )
-    return np.asarray(run.states)
+    return np.asarray(run.array("states"))
 
 
 @functools.cache

@@ -102,7 +102,7 @@ def test_T05_K1_6_SA_is_the_gradient_of_log_Z_over_beta():
 
 
 def inner(run):
-    return np.einsum("...tic,...tjc->...tij", run.states, run.states)
+    return np.einsum("...tic,...tjc->...tij", run.array("states"), run.array("states"))
 
 
 ORTHOGONAL = flock.equiangular(flock.Sphere(16), 8)

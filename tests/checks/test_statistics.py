@@ -47,7 +47,7 @@ def mean_overlap(d, beta, times, seeds, seed=1):
         atol=1e-9,
         save=flock.Save(at=times[:-1], states=True),
     )
-    total = np.linalg.norm(np.asarray(run.states).sum(axis=-2), axis=-1) ** 2
+    total = np.linalg.norm(np.asarray(run.array("states")).sum(axis=-2), axis=-1) ** 2
     return ((total - 32) / (32 * 31))[:, 1:]
 
 

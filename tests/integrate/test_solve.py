@@ -24,7 +24,9 @@ def test_a_batch_is_its_members():
     np.testing.assert_allclose(run["states"].coords["beta"], betas)
     one = flock.from_array(flock.Sphere(3), samples.points[1, 2])
     alone = flock.solve(flock.SA(3.0), one, t1=2.0, **TIGHT, save=STATES)
-    np.testing.assert_allclose(run.states[1, 1, 2], alone.states, atol=1e-10)
+    np.testing.assert_allclose(
+        run.array("states", beta=1, sample_0=1, sample_1=2), alone.states, atol=1e-10
+    )
 
 
 @pytest.mark.slow

@@ -112,10 +112,10 @@ def test_a_broken_identity_is_no_finished_run():
     energy = np.array([0.0, 0.5, 1.0])
     assert not identity_is_broken(energy, np.array([0.0, 0.49, 0.98]), 0.0)
     assert identity_is_broken(energy, np.array([0.0, 0.5, 0.9]), 0.0)
-    # Changes below what the solver was asked for say nothing; of several betas one decides.
+    # Changes below what the solver was asked for say nothing; of several betas each has its own.
     assert not identity_is_broken(1e-10 * energy, np.zeros(3), 1e-9)
     both = np.stack([energy, energy]), np.stack([energy, 0.5 * energy])
-    assert identity_is_broken(*both, 0.0)
+    assert identity_is_broken(*both, 0.0).tolist() == [False, True]
 
 
 @pytest.mark.slow

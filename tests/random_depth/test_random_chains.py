@@ -55,7 +55,7 @@ def test_impossible_chains_are_refused():
         (rd.HeadLaw.deterministic(1.0, V=np.eye(3)), {}, "mean of V"),
         (LAW, {"layers": 2.5}, "whole number"),
         (LAW, {"step": np.inf}, "finite"),
-        (LAW, {"observe": "overlaps"}, "in a list"),
+        (LAW, {"observe": "overlaps"}, "takes a list of observables"),
         (LAW, {"layers": 10**8, "every": 1, "observe": [rd.overlaps]}, "GiB"),
         (
             rd.HeadLaw(
@@ -122,7 +122,7 @@ def test_chains_have_the_law_of_the_engines_random_weights():
     )
     x0 = TOKENS.at(jnp.broadcast_to(TOKENS.points, (samples, *TOKENS.points.shape)))
     run = flock.solve(flock.SA(1.0, weights=weights), x0, eta * layers, method=flock.Layers(eta))
-    end = np.asarray(run.states)[..., -1, :, :]
+    end = np.asarray(run.array("states", time=-1))
     for index, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
         theirs = np.sum(end[:, i] * end[:, j], axis=-1)
         assert ks_2samp(ours.overlaps[:, -1, index], theirs).pvalue > 0.01

@@ -21,7 +21,7 @@ from tokenflock.web.limits import Limits
 from tokenflock.web.serve import bind, make_server
 
 # What the server is tested with does not depend on whether the front end was built.
-STAND_IN = "export default { render() {} }; export function mount() {}\n"
+STAND_IN = "export function mount() {}\n"
 ENDS = ("done", "cancelled", "error")
 
 

@@ -1,4 +1,4 @@
-"""The page with the engine behind it: exact runs stream in, stored results are shown, widgets come and go."""
+"""The page with the engine behind it: exact runs stream in, stored results are shown."""
 
 import sys
 from pathlib import Path
@@ -147,30 +147,3 @@ def test_a_trace_shows_words_and_layers(page, library):
     control(page, "scrubber").fill("2")
     assert "layer 2" in control(page, "time").inner_text().lower()
     assert "principal axes" in store(page, "store.source.value.replay.projection")
-
-
-def test_the_widget_renders_and_leaves(tab, server):
-    """The module as anywidget loads it: render gets a model and an element, and gives back a way out."""
-    entries = server.get("/api/library").json()
-    (found,) = [entry["id"] for entry in entries if entry["kind"] == "run"]
-    replay = server.get(f"/api/library/{found}").json()
-    options = {"mode": "widget", "version": "0", "replays": [replay]}
-    tab.goto(f"{server.url}/api/ping")
-    left = tab.evaluate(
-        """async ([source, options]) => {
-          const { default: widget } = await import(source);
-          const el = document.createElement("div");
-          document.body.append(el);
-          const model = { get: (name) => ({ options, height: 480 })[name], on() {}, off() {} };
-          const leave = await widget.render({ model, el });
-          await new Promise((done) => setTimeout(done, 500));
-          const seen = el.querySelectorAll("canvas").length;
-          const height = el.firstElementChild.getBoundingClientRect().height;
-          leave();
-          return [seen, height, el.childElementCount];
-        }""",
-        [f"{server.url}/tokenflock.js", options],
-    )
-    assert left[0] >= 1
-    assert left[1] == pytest.approx(480)
-    assert left[2] == 0

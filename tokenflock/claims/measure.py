@@ -31,7 +31,7 @@ def flow(case: Case, model: Dynamics, x0: Measure, times: ArrayLike, **options: 
     grid = _padded(wanted)
     options = {"rtol": case.rtol, "atol": case.atol, **options}
     run = solve(model, x0, float(grid[-1]), save=Save(at=grid, states=True), **options)
-    states = np.asarray(run.states)
+    states = np.asarray(run.array("states"))
     return states[..., np.searchsorted(grid, wanted), :, :]
 
 

@@ -66,7 +66,9 @@ def run(
     if as_json:
         typer.echo(json.dumps(result, allow_nan=False))
     if not result["ok"]:
-        typer.echo(f"tokenflock: stopped at t = {result['time']:g}: {result['advice']}", err=True)
+        from ..lab.run import time_text
+
+        typer.echo(f"tokenflock: stopped at t = {time_text(result)}: {result['advice']}", err=True)
         raise typer.Exit(1)
 
 

@@ -101,10 +101,12 @@ def show(trajectory: Trajectory, folder: Path, result: dict[str, Any]) -> None:
 
 
 def _health(result: dict[str, Any]) -> str:
+    from ..lab.run import time_text
+
     health = result["health"]
     told = [(name, health.get(name)) for name in TOLD]
     parts = [
-        f"{result['outcome']} at t = {result['time']:g}: {health['accepted_steps']} steps "
+        f"{result['outcome']} at t = {time_text(result)}: {health['accepted_steps']} steps "
         f"({health['rejected_steps']} rejected)",
         *(f"{name.replace('_', ' ')} {value:.1e}" for name, value in told if value is not None),
         f"{result['seconds']:.1f} s",

@@ -208,7 +208,7 @@ def collapse(job: Job) -> xr.Dataset:
         atol=1e-12,
         save=Save(at=times, states=True),
     )
-    states = np.asarray(run.states)
+    states = np.asarray(run.array("states"))
     distance = np.linalg.norm(states - states[:, :1, :1], axis=-1)
     return xr.Dataset(
         {"distance": (("sample", "time", "token"), distance)},

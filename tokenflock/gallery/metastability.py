@@ -89,7 +89,7 @@ def staircase(job: Job) -> xr.Dataset:
         model = MODELS[name](np.asarray(job.betas))
         run = _follow(model, arc, job.radius)
         runs.append(run["scaled_energy"].transpose("beta", "time").values)
-        states, owners = np.asarray(run.states), np.asarray(run.array("owners"))
+        states, owners = np.asarray(run.array("states")), np.asarray(run.array("owners"))
         counts = np.asarray(run.array("clusters"))
         for column, beta in enumerate(job.betas):
             speed = _log_speeds(MODELS[name](beta), run.initial, states[column], owners[column])

@@ -19,6 +19,7 @@ from ..health import energy_direction
 from ..measure import Measure
 from ..memory import all_attentions, check_memory
 from ..observables import Observable, scaled_energy
+from ..observables.settle import settle_on_tokens
 from ..reduce import Dense, Reduction
 from ..runtime import as_array, is_traced, known
 from ..trajectory import Trajectory
@@ -26,7 +27,7 @@ from .assemble import from_segment, lead_axes
 from .clocks import Clock, Physical
 from .core import Plan, integrate
 from .methods import Layers, Method, Stiff, resolve
-from .outcome import ADVICE, succeeded
+from .outcome import failure, succeeded
 from .save import Save, filled, filled_jumps
 from .steppers import Merge
 from .stops import Stop
@@ -59,7 +60,7 @@ def solve(
 
     A leading axis of x0 is a batch of samples and a vector beta a batch of models: the result has the
     axes (beta, sample) in front, from one compiled call. `seed` drives the noise only. Differentiable
-    with jax.grad through `run.states` and `run.array(name)`.
+    with jax.grad through `run.states` and `run.array(name, time=-1)`.
 
     `merge=Merge(radius)` glues tokens into weighted clusters, and `clock=LogTime()` steps in log t: use
     both for metastable times e^{c beta}. A `Density` in the place of tokens is their limit n -> infinity:
@@ -112,7 +113,7 @@ def solve(
     if is_traced(segment):
         return run
     if throw and not succeeded(run.outcome):
-        raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {ADVICE[run.outcome]}")
+        raise SolveError(failure(run, t1))
     return run
 
 
@@ -158,7 +159,9 @@ def prepare(
         numerics=numerics,
         reduction=reduction,
         clock=clock,
-        observe=_with_watched_energy(model, x0, save.observe),
+        observe=_with_watched_energy(
+            model, x0, settle_on_tokens(save.observe, model, x0, reduction)
+        ),
         stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
         jumps=as_array(filled_jumps(model.jumps(t1))),
         key=jax.random.key(seed),

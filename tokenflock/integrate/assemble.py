@@ -19,7 +19,7 @@ from ..provenance import provenance
 from ..runtime import is_traced
 from ..trajectory import Trajectory
 from .core import Plan, Segment
-from .outcome import ADVICE, worst_outcome
+from .outcome import advise, count_outcomes, name_outcomes
 
 STATE_AXES = {"states": ("token", "coordinate"), "radii": ("token",), "owners": ("token",)}
 
@@ -211,7 +211,7 @@ def coords_of(plan: Any, times: Any, sizes: dict[str, int]) -> dict[str, Any]:
     coords: dict[str, Any] = {"time": times}
     for part in plan.model.attentions():
         if part.beta.ndim == 1:
-            coords["beta"] = np.asarray(part.beta)
+            coords["beta"] = part.beta if is_traced(part.beta) else np.asarray(part.beta)
     coords |= {name: np.arange(size) for name, size in sizes.items()}
     for thing in plan.observe:
         coords.update(thing.coords)
@@ -226,7 +226,7 @@ def attributes_of(
     if is_traced(arrays, plan.model, x0):
         return {**attributes, "outcome": "traced", "advice": "inside a JAX transformation"}
     finite = np.all(np.isfinite(np.asarray(arrays["final_points"])), axis=(-1, -2))
-    outcome = worst_outcome(np.asarray(arrays["outcome_code"]), finite)
+    outcome = count_outcomes(name_outcomes(arrays["outcome_code"], finite))
     return {
         **attributes,
         "model": describe(plan.model),
@@ -240,7 +240,7 @@ def attributes_of(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **provenance(),
         "outcome": outcome,
-        "advice": ADVICE[outcome],
+        "advice": advise(outcome),
         "health": health_report(plan.model, x0, plan.reduction, arrays, len(lead)),
     }
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from ..trajectory import Trajectory
 
 OUTCOMES = (
     "finished",
@@ -43,20 +48,75 @@ ADVICE = {
         "the covariance grows without bound before t1: this is the model's own behaviour, stop earlier"
     ),
 }
+CENSORED = (
+    "those that finished met no stop until t1, so their stop times are censored: "
+    "run.stop_summary() counts them and gives quantiles that allow for them"
+)
+
+
+GOOD = ("finished", "stopped")
 
 
 def name_outcome(code: int, finite: bool) -> str:
     """The outcome of one sample."""
     name = OUTCOMES[int(code)]
-    return name if finite else ("non-finite" if name in ("finished", "stopped") else name)
+    return name if finite or name not in GOOD else "non-finite"
 
 
-def worst_outcome(codes: np.ndarray, finite: np.ndarray) -> str:
-    """The worst outcome of a batch, in the order of OUTCOMES."""
-    names = [name_outcome(c, f) for c, f in zip(codes.ravel(), finite.ravel(), strict=True)]
-    return max(names, key=OUTCOMES.index)
+def name_outcomes(codes: Any, finite: Any) -> np.ndarray:
+    """The outcomes of all members of a batch, in its shape."""
+    numbers, whole = np.broadcast_arrays(np.asarray(codes, dtype=int), np.asarray(finite))
+    names = [name_outcome(c, f) for c, f in zip(numbers.ravel(), whole.ravel(), strict=True)]
+    return np.array(names, dtype=object).reshape(numbers.shape)
+
+
+def count_outcomes(names: Any) -> str:
+    """One word where all members agree, else how many ended how: `324 stopped, 124 finished`.
+
+    The worst come first. `words_of` takes it apart again.
+    """
+    found, counts = np.unique(np.asarray(names).astype(str), return_counts=True)
+    if found.size == 1:
+        return str(found[0])
+    order = sorted(range(found.size), key=lambda index: _rank(str(found[index])), reverse=True)
+    return ", ".join(f"{counts[index]} {found[index]}" for index in order)
+
+
+def _rank(name: str) -> int:
+    """How bad an outcome is; to have met the stop comes before t1 among those that went well."""
+    return OUTCOMES.index(name) if name in OUTCOMES else len(OUTCOMES)
+
+
+def words_of(outcome: str) -> list[str]:
+    """The outcomes that a count names, the worst first."""
+    return [part.split()[-1] for part in outcome.split(", ")]
+
+
+def advise(outcome: str, own: dict[str, str] | None = None) -> str:
+    """What an outcome, or a count of several, means and what to do; `own` words come first."""
+    known = {**ADVICE, **(own or {})}
+    words = words_of(outcome)
+    if len(words) == 1:
+        return known[words[0]]
+    told = [f"{word}: {known[word]}" for word in words]
+    if {"stopped", "finished"} <= set(words):
+        told.append(CENSORED)
+    return "; ".join(told)
 
 
 def succeeded(outcome: str) -> bool:
-    """Whether the numbers can be trusted to the end."""
-    return outcome in ("finished", "stopped")
+    """Whether the numbers can be trusted to the end, of every member of a batch."""
+    return all(word in GOOD for word in words_of(outcome))
+
+
+def failure(run: Trajectory, t1: float) -> str:
+    """Why a run did not come to its end, for a SolveError."""
+    if not run.batch_axes:
+        return f"the run stopped at t={run.reached:g} of {t1:g}: {run.advice}"
+    names = np.asarray(run.outcomes.values).astype(str)
+    failed = ~np.isin(names, GOOD)
+    first = float(np.min(np.asarray(run.reached)[failed]))
+    return (
+        f"{int(failed.sum())} of the {names.size} runs of this batch broke off, the first at "
+        f"t={first:g} of {t1:g} (run.outcomes tells which, with throw=False): {run.advice}"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import require
-from ..observables.base import Observable
+from ..observables.settle import Observed, as_observables
 from ..runtime import ArrayLike
 
 MOST_SAVES = 2_000_000
@@ -42,7 +42,7 @@ class Save:
     at -- the given times;
     log -- (first, count): `count` logarithmically spaced times from `first` to t1.
 
-    observe -- observables computed during the solve;
+    observe -- observables computed during the solve, or plain functions of a snapshot;
     states -- whether to keep the tokens at those times (the first and last are always kept).
     """
 
@@ -51,25 +51,16 @@ class Save:
         every: float | None = None,
         at: ArrayLike | None = None,
         log: tuple[float, int] | None = None,
-        observe: Sequence[Observable] = (),
+        observe: Sequence[Observed] = (),
         states: bool = False,
     ):
         given = [
             name for name, rule in (("every", every), ("at", at), ("log", log)) if rule is not None
         ]
         require(len(given) <= 1, f"choose one of every, at and log, got {' and '.join(given)}")
-        for thing in observe:
-            require(
-                isinstance(thing, Observable),
-                f"observe takes observables such as flock.energy or flock.clusters(angle=0.1), got {thing!r}",
-            )
         self.every, self.at, self.log = every, at, log
-        self.observe = tuple(observe)
+        self.observe = as_observables(observe)
         self.states = states
-        names = [thing.name for thing in self.observe]
-        require(
-            len(set(names)) == len(names), f"observables must have different names, got {names}"
-        )
 
     def times(self, t1: float) -> np.ndarray:
         """The increasing save times, from 0 to t1 included."""

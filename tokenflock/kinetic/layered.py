@@ -279,7 +279,7 @@ def by_position(run: Trajectory) -> xr.DataArray:
     nodes = np.asarray(scheme.basis.nodes)
     coords = {name: run.coords[name] for name in lead if name in run.coords}
     return xr.DataArray(
-        np.asarray(values(jnp.asarray(run.states))),
+        np.asarray(values(jnp.asarray(run.array("states")))),
         dims=(*lead, "position", "angle"),
         coords={
             **coords,

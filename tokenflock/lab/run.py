@@ -128,7 +128,7 @@ def summary(job_id: str, run: Trajectory, folder: Path, seconds: float) -> dict[
         "label": run.attributes["label"],
         "outcome": run.outcome,
         "advice": run.advice,
-        "time": run.reached,
+        "time": np.asarray(run.arrays["final_time"]).tolist(),
         "clusters": _last(run, "clusters"),
         "energy": _last(run, "energy"),
         "health": run.health,
@@ -137,6 +137,13 @@ def summary(job_id: str, run: Trajectory, folder: Path, seconds: float) -> dict[
         "ok": succeeded(run.outcome),
     }
     return plain(content)
+
+
+def time_text(result: dict[str, Any]) -> str:
+    """The time that a summary says was reached: `3`, or of a batch `0.5 to 3`."""
+    times = np.asarray(result["time"], dtype=float)
+    low, high = f"{np.min(times):g}", f"{np.max(times):g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _last(run: Trajectory, name: str) -> Any:

@@ -15,13 +15,14 @@ from ..dynamics import Dynamics, beta_count, has_beta_batch
 from ..errors import InputError, SolveError, require
 from ..integrate.clocks import Clock, Physical
 from ..integrate.methods import Layers, Method, Numerics, Stiff, resolve
-from ..integrate.outcome import succeeded
+from ..integrate.outcome import failure, succeeded
 from ..integrate.save import Save, filled, filled_jumps
 from ..integrate.steppers import Retracted
 from ..integrate.stops import Stop
 from ..runtime import as_array, is_traced, known
 from ..trajectory import Trajectory
 from .assemble import from_density_segment
+from .reading import settle_on_density
 from .solving import DensityPlan, DiagonalSolve, Flowing, integrate_density
 
 
@@ -66,7 +67,7 @@ def solve_density(
     if is_traced(segment):
         return run
     if throw and not succeeded(run.outcome):
-        raise SolveError(f"the run stopped at t={run.reached:g} of {t1:g}: {run.advice}")
+        raise SolveError(failure(run, t1))
     return run
 
 
@@ -90,13 +91,14 @@ def density_plan(
     x0.on.check(model)
     _check_resolved(model, x0)
     times = save.times(t1)
+    blank = x0.at(jnp.zeros_like(x0.state))
     plan = DensityPlan(
         model=model,
-        blank=x0.at(jnp.zeros_like(x0.state)),
+        blank=blank,
         scheme=x0.on.scheme().settled(model, x0.state, isinstance(method, Stiff)),
         numerics=density_numerics(model, x0, method, rtol, atol, dt, max_steps),
         clock=Physical() if clock is None else clock,
-        observe=save.observe,
+        observe=settle_on_density(save.observe, model, blank),
         stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
         jumps=as_array(filled_jumps(model.jumps(t1))),
         states=save.states,

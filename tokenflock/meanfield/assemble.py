@@ -13,7 +13,7 @@ from ..describe import describe
 from ..dynamics import has_beta_batch
 from ..integrate.assemble import coords_of, describe_numerics
 from ..integrate.core import Segment
-from ..integrate.outcome import ADVICE, succeeded, worst_outcome
+from ..integrate.outcome import GOOD, advise, count_outcomes, name_outcomes
 from ..provenance import provenance
 from ..runtime import is_traced
 from ..trajectory import Trajectory
@@ -110,11 +110,13 @@ def density_attributes(
         return {**attributes, "outcome": "traced", "advice": "inside a JAX transformation"}
     inner = tuple(range(-len(x0.on.shape), 0))
     finite = np.all(np.isfinite(np.asarray(arrays["final_state"])), axis=inner)
-    outcome = worst_outcome(np.asarray(arrays["outcome_code"]), np.asarray(finite))
-    advice = x0.on.advice() if outcome == x0.on.lost_outcome else ADVICE[outcome]
+    names = name_outcomes(arrays["outcome_code"], finite)
     health = _health(plan, x0, arrays)
-    if succeeded(outcome) and not _keeps_identity(plan, arrays):
-        outcome, advice = "unresolved", _identity_advice(health)
+    broken = _breaks_identity(plan, arrays) & np.isin(names, GOOD)
+    own = {x0.on.lost_outcome: x0.on.advice()}
+    if np.any(broken):
+        own["unresolved"] = _identity_advice(health)
+    outcome = count_outcomes(np.where(broken, "unresolved", names))
     return {
         **attributes,
         "model": describe(plan.model),
@@ -123,17 +125,19 @@ def density_attributes(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **provenance(),
         "outcome": outcome,
-        "advice": advice,
+        "advice": advise(outcome, own),
+        **({"identity_broken": broken.tolist()} if np.any(broken) else {}),
         "health": health,
     }
 
 
-def _keeps_identity(plan: DensityPlan, arrays: dict[str, Any]) -> bool:
+def _breaks_identity(plan: DensityPlan, arrays: dict[str, Any]) -> np.ndarray:
+    """Of each beta by itself."""
     if "mass" not in arrays:
-        return True
+        return np.zeros(np.shape(arrays["outcome_code"]), dtype=bool)
     atol = getattr(plan.numerics.controller, "atol", None)
     pair = _identity(arrays, int(has_beta_batch(plan.model)))
-    return not identity_is_broken(*pair, 0.0 if atol is None else float(atol))
+    return identity_is_broken(*pair, 0.0 if atol is None else float(atol))
 
 
 def _identity_advice(health: dict[str, Any]) -> str:
@@ -205,14 +209,15 @@ def _defect(energy: np.ndarray, work: np.ndarray) -> float | None:
     return float(np.nanmax(np.nanmax(np.abs(change - work), axis=-1) / span))
 
 
-def identity_is_broken(energy: np.ndarray, work: np.ndarray, atol: float) -> bool:
+def identity_is_broken(energy: np.ndarray, work: np.ndarray, atol: float) -> np.ndarray:
     """Whether the free energy moved otherwise than its dissipation says, by more than steps explain.
 
-    A change below the solver's atol, or near the rounding of the energy itself, says nothing.
+    Of each member of a batch. A change below the solver's atol, or near the rounding of the energy
+    itself, says nothing.
     """
     if not _is_known(energy):
-        return False
+        return np.zeros(energy.shape[:-1], dtype=bool)
     change = energy - energy[..., :1]
     quiet = SILENCE * (atol + np.finfo(float).eps * np.nanmax(np.abs(energy), axis=-1))
     allowed = LARGEST_DEFECT * np.nanmax(np.abs(change), axis=-1) + quiet
-    return bool(np.any(np.nanmax(np.abs(change - work), axis=-1) > allowed))
+    return np.nanmax(np.abs(change - work), axis=-1) > allowed

@@ -157,7 +157,7 @@ def _moved(
         # Another n meets another noise: the draws of one n are not those of the next.
         noise = seed + 1_000_003 * n
         run = solve(model, tokens, t, dt=step, save=save, reduction=_sums(tokens), seed=noise)
-    return np.asarray(run.states)[:, -1]
+    return np.asarray(run.array("states", time=-1))
 
 
 def _sums(tokens: Measure) -> Reduction:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..density import Density, Scheme
-from ..dynamics import Dynamics
+from ..dynamics import Dynamics, first_beta
 from ..observables.base import Observable, Snapshot
+from ..observables.settle import settle, shape_of
 from ..reduce import Dense
+
+_LIBRARY = __name__.split(".")[0]
 
 
 class DensitySnapshot(eqx.Module):
@@ -28,9 +34,28 @@ class DensitySnapshot(eqx.Module):
 def read(thing: Observable, snapshot: DensitySnapshot) -> Array:
     """The value of an observable at a density."""
     native = snapshot.scheme.functionals().get(thing.name)
-    if native is not None:
+    if native is not None and _is_ours(thing):
         return native(snapshot.model, snapshot.t, snapshot.density.state, **dict(thing.parameters))
     return thing(snapshot.of_tokens())
+
+
+def _is_ours(thing: Observable) -> bool:
+    """Whether it is the library's own: a user's function of the same name is another quantity."""
+    return str(getattr(thing.compute, "__module__", "")).startswith(f"{_LIBRARY}.")
+
+
+def settle_on_density(
+    things: Sequence[Observable], model: Dynamics, blank: Density
+) -> tuple[Observable, ...]:
+    """The observables of a run of a density, tried on shapes alone: nothing is computed."""
+    one = first_beta(model)
+
+    def look(thing: Observable) -> Any:
+        return shape_of(
+            thing, lambda: read_state(thing, jnp.zeros(()), blank, one), (thing, one, blank)
+        )
+
+    return settle(things, look, dict(zip(blank.on.axes, blank.on.shape, strict=True)))
 
 
 def read_state(thing: Observable, t: Array, density: Density, model: Dynamics) -> Array:

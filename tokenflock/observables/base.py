@@ -11,10 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from ..dynamics import Dynamics
+from ..errors import InputError
 from ..measure import Measure
 from ..reduce import Reduction
 
@@ -32,7 +34,8 @@ class Observable(eqx.Module):
     """`compute(snapshot, **parameters, **data)` with the name, units and axes of its value.
 
     `parameters` are plain numbers (they select a compiled program), `data` are arrays. `axes` names
-    the dimensions of the value; `coords` labels them. The axis "token" has the size n.
+    the dimensions of the value; `coords` labels them. The axis "token" has the size n. Left out, axes are
+    found from the value (`settle`). A plain function of a snapshot is accepted wherever this is.
     """
 
     name: str = eqx.field(static=True)
@@ -46,7 +49,14 @@ class Observable(eqx.Module):
 
     def __call__(self, snapshot: Snapshot) -> Array:
         """The value at one snapshot."""
-        return self.compute(snapshot, **dict(self.parameters), **self.data)
+        value = self.compute(snapshot, **dict(self.parameters), **self.data)
+        try:
+            return jnp.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"the observable {self.name!r} must give one array of numbers, and gave "
+                f"{type(value).__name__}; give several values as several observables"
+            ) from error
 
     def named(self, name: str) -> Observable:
         """The same observable under another name, to keep two of one sort in one run."""

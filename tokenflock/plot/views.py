@@ -178,7 +178,8 @@ def saved_states(run: Trajectory, sample: tuple[int, ...] | None) -> tuple[np.nd
     else:
         kind = "state" if run.is_density else "points"
         ends = [one_sample(run, f"{end}_{kind}", sample) for end in ("initial", "final")]
-        times, states = np.array([0.0, run.reached]), np.stack(ends)
+        times = np.array([0.0, float(one_sample(run, "final_time", sample))])
+        states = np.stack(ends)
     done = np.all(np.isfinite(states.reshape(len(states), -1)), axis=-1)
     return times[done], states[done]
 

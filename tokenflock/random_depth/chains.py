@@ -6,6 +6,7 @@ chains, which keeps observables at the saved layers and no states.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from ..integrate.progress import RichProgressMeter
 from ..measure import Measure
 from ..memory import require_bytes
 from ..observables.base import Observable, Snapshot
+from ..observables.settle import Observed, as_observables, settle_on_tokens
 from ..provenance import provenance
 from ..reduce import Dense
 from ..space import Sphere
@@ -66,6 +68,12 @@ gaps = Observable(
 )
 
 
+@functools.cache
+def _bystander() -> Dynamics:
+    """What observables see for a model: heads are drawn anew in every layer."""
+    return Dynamics(None, Drift(0.0), label="random depth")
+
+
 class Chain(eqx.Module):
     """One random network: its law, step eta, heads H, and the layers between two looks.
 
@@ -92,8 +100,7 @@ class Chain(eqx.Module):
 
     def look(self, index: Array, mu: Measure, observe: Sequence[Observable]) -> dict[str, Array]:
         """The observables after so many layers."""
-        model = Dynamics(None, Drift(0.0), label="random depth")
-        snapshot = Snapshot(self.step * index, mu, model, Dense())
+        snapshot = Snapshot(self.step * index, mu, _bystander(), Dense())
         return {thing.name: thing(snapshot) for thing in observe}
 
 
@@ -143,7 +150,7 @@ def random_chains(
     chains: int | None = None,
     seed: int = 0,
     every: int | None = None,
-    observe: Sequence[Observable] = (mean_overlap,),
+    observe: Sequence[Observed] = (mean_overlap,),
     states: bool = False,
     projected: bool = False,
     quenched: bool = False,
@@ -160,7 +167,8 @@ def random_chains(
     x0 = _batch(x0, chains)
     count = x0.points.shape[0]
     every = layers if every is None else every
-    _check(x0, layers, step, heads, every, observe)
+    _check(x0, layers, step, heads, every)
+    observe = settle_on_tokens(as_observables(observe), _bystander(), x0, Dense())
     law.check(x0.d)
     looks = layers // every
     chain = Chain(law, jnp.asarray(step, dtype=float), heads, projected, quenched)
@@ -189,17 +197,12 @@ def _batch(x0: Measure, chains: int | None) -> Measure:
     return x0.at(jnp.broadcast_to(x0.points, (chains, *x0.points.shape)))
 
 
-def _check(
-    x0: Measure, layers: int, step: float, heads: int, every: int, observe: Sequence[Observable]
-) -> None:
+def _check(x0: Measure, layers: int, step: float, heads: int, every: int) -> None:
     require(isinstance(x0.space, Sphere), f"random layers normalise: need a sphere, got {x0.space}")
     require(0 < step < np.inf, f"the step eta must be positive and finite, got {step}")
     for name, count in (("heads", heads), ("layers", layers), ("every", every)):
         require_whole(name, count, 1)
     require(layers % every == 0, f"layers={layers} must be a multiple of every={every}")
-    for thing in observe:
-        says = "observe takes observables such as random_depth.overlaps, in a list"
-        require(isinstance(thing, Observable), f"{says}; got {thing!r}")
 
 
 def _numbers(chain: Chain, x0: Measure, observe: Sequence[Observable]) -> int:

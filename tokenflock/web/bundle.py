@@ -54,7 +54,8 @@ def require_bundle() -> Path:
 
 
 def page_options(
-    mode: Literal["served", "static", "widget"], replays: Sequence[dict[str, Any]] = ()
+    mode: Literal["served", "static", "notebook"],
+    replays: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """What the page is told when it is put in its place (web/src/app/options.ts)."""
     from .. import __version__  # pyright: ignore[reportAttributeAccessIssue]
@@ -69,9 +70,17 @@ def served_page() -> str:
 
 def static_page(replays: Sequence[dict[str, Any]]) -> str:
     """The page as one file, with the module and the replays inside; it works from disk."""
+    return _page(page_options("static", replays), _module())
+
+
+def embedded_page(replays: Sequence[dict[str, Any]], whole: bool) -> str:
+    """The page inside the output of a notebook cell; `whole`: as high as what is in it."""
+    return _page({**page_options("notebook", replays), "whole": whole}, _module())
+
+
+def _module() -> str:
     source = require_bundle().read_text(encoding="utf-8")
-    script = f'<script type="module">{escape_script(source)}</script>'
-    return _page(page_options("static", replays), script)
+    return f'<script type="module">{escape_script(source)}</script>'
 
 
 def _page(options: dict[str, Any], script: str) -> str:

@@ -90,7 +90,7 @@ def _tokens(run: Trajectory) -> tuple[np.ndarray, np.ndarray, list[str]]:
     if "states" in run:
         name, times, notes = "states", np.asarray(run.time, float), []
     elif "initial_points" in run and "final_points" in run:
-        name, times = "final_points", np.asarray([0.0, run.reached])
+        name, times = "final_points", np.asarray([0.0, float(_first(run, "final_time"))])
         notes = ["only the first and the last tokens were kept: save states to see the way"]
     else:
         raise InputError(

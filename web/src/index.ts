@@ -1,4 +1,5 @@
-// One module is the page and the Jupyter widget: it mounts a view into an element and takes it away again.
+// One module is the page, served, in a file or in a notebook: it mounts a view into an element and takes it
+// away again.
 import "./app/locale.ts";
 import { h, render } from "preact";
 import { App } from "./app/App.tsx";
@@ -25,6 +26,7 @@ export function mount(element: HTMLElement, options: Partial<Options> = {}): () 
   const place = element as Mounted;
   place.classList.add("tokenflock");
   place.dataset.mode = store.options.mode;
+  place.toggleAttribute("data-whole", store.options.whole === true);
   const style = document.createElement("style");
   style.textContent = styles;
   const root = document.createElement("div");
@@ -40,35 +42,29 @@ export function mount(element: HTMLElement, options: Partial<Options> = {}): () 
     place.replaceChildren();
     place.classList.remove("tokenflock");
     delete place.dataset.mode;
+    delete place.dataset.whole;
     delete place.tokenflock;
   };
 }
-
-/** What anywidget calls with its model. */
-interface WidgetModel {
-  get(name: string): unknown;
-}
-
-export default {
-  render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
-    const inner = document.createElement("div");
-    const height = Number(model.get("height") ?? 0);
-    if (height > 0) inner.style.height = `${height}px`;
-    el.append(inner);
-    const take = mount(inner, { mode: "widget", ...(model.get("options") as Partial<Options>) });
-    return () => {
-      take();
-      inner.remove();
-    };
-  },
-};
 
 function mountPage(): void {
   const place = document.getElementById("tokenflock-page");
   if (place === null) return;
   const written = document.getElementById("tokenflock-options")?.textContent ?? "{}";
-  mount(place, JSON.parse(written) as Partial<Options>);
+  const options = JSON.parse(written) as Partial<Options>;
+  mount(place, options);
+  if (options.whole === true) fitFrame(place);
 }
 
-// A notebook evaluates this module where there may be no such element.
+/** The frame in a notebook becomes as high as the page in it; it is of the same origin, unless it is shut in. */
+function fitFrame(place: HTMLElement): void {
+  const frame = window.frameElement as HTMLElement | null;
+  if (frame === null) return;
+  const fit = (): void => {
+    frame.style.height = `${Math.ceil(place.getBoundingClientRect().height)}px`;
+  };
+  new ResizeObserver(fit).observe(place);
+}
+
+// Tests evaluate this module where there may be no such element.
 if (typeof document !== "undefined") mountPage();

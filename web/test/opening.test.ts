@@ -114,9 +114,9 @@ test("a chosen preset is an address to come back to, once", () => {
   visitPreset(store, preset("circle"));
   visitPreset(store, preset("sphere"));
   assert.deepEqual(pushed, ["#preset=circle", "#preset=sphere"]);
-  const widget = createStore({ mode: "widget", version: "test", replays: [] });
-  visitPreset(widget, preset("noise"));
-  widget.dispose();
+  const notebook = createStore({ mode: "notebook", version: "test", replays: [] });
+  visitPreset(notebook, preset("noise"));
+  notebook.dispose();
   assert.equal(pushed.length, 2);
 });
 

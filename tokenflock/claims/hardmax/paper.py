@@ -78,7 +78,7 @@ def run_layers(case: Case, model: Dynamics, x0: Measure) -> Run:
         save=Save(at=times, observe=[leader_mask, leaders], states=True),
     )
     return Run(
-        np.asarray(run.states),
+        np.asarray(run.array("states")),
         run.array("leader_mask") > 0.5,
         np.asarray(run.array("leaders")),
     )

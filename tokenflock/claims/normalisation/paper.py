@@ -58,5 +58,5 @@ def path(
     """Directions (*sample, time, n, d) and radii (*sample, time, n) at 0 and the given times."""
     save = Save(at=times, states=True)
     run = solve(model, x0, float(times[-1]), rtol=case.rtol, atol=case.atol, save=save)
-    states = np.asarray(run.states)
+    states = np.asarray(run.array("states"))
     return states, np.asarray(run.array("radii")) if "radii" in run else np.ones(states.shape[:-1])

@@ -155,7 +155,7 @@ def circle_zoom(job: Job) -> xr.Dataset:
         save=Save(at=np.asarray(job.moments), states=True, observe=[clusters(angle=SAME_ANGLE)]),
     )
     # The run also looked at t = 0.
-    states, counts = np.asarray(run.states)[:, 1:], run["clusters"].values[:, 1:]
+    states, counts = np.asarray(run.array("states"))[:, 1:], run["clusters"].values[:, 1:]
     return xr.Dataset(
         {
             "probability": (("beta", "time"), probability),

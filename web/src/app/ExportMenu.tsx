@@ -24,7 +24,7 @@ export function ExportMenu({ store, ui }: { store: Store; ui: Ui }) {
       <Item test="export-video" text="Video" detail="MP4 or WebM of the run so far" act={act(() => saveVideo(store))} />
       <Item test="export-toml" text="Spec as a file" detail={specDetail} refused={refused} act={act(() => saveToml(store))} />
       {refused === null && <Item test="copy-toml" text="Copy the spec" detail="TOML into the clipboard" act={act(() => copyToml(store))} />}
-      {live && store.options.mode !== "widget" && (
+      {live && store.options.mode !== "notebook" && (
         <Item test="export-link" text="Copy link" detail="Opens at this very moment" act={act(() => copyLink(store))} />
       )}
       <Item test="export-json" text="Replay" detail="JSON that this page opens again" act={act(() => saveReplay(store))} />

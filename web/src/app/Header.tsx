@@ -21,7 +21,7 @@ export function Header({ store, ui }: { store: Store; ui: Ui }) {
         <button type="button" class="tf-tour-button" data-testid="tour" onClick={() => (ui.tour.value = 0)}>
           Tour
         </button>
-        {store.options.mode !== "widget" && <LinkButton store={store} />}
+        {store.options.mode !== "notebook" && <LinkButton store={store} />}
         <ExportMenu store={store} ui={ui} />
         <LibraryMenu store={store} ui={ui} />
         <ThemeButton store={store} />

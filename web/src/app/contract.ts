@@ -1,4 +1,4 @@
-// The state of one view (page or widget), as signals. `store.ts` makes it; everything else reads it.
+// The state of one view of the page, as signals. `store.ts` makes it; everything else reads it.
 import type { ReadonlySignal, Signal } from "@preact/signals";
 import type { LibraryEntry, Replay, RunReplay, SweepReplay } from "../replay/types.ts";
 import type { Stage } from "../scene/geometry.ts";

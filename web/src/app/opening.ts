@@ -26,8 +26,8 @@ export function choosePreset(store: Store, preset: Preset, play = !prefersStilln
 export function visitPreset(store: Store, preset: Preset): void {
   choosePreset(store, preset);
   const hash = `#preset=${preset.id}`;
-  // The address of a notebook is not the widget's; and the choice may have been refused.
-  if (store.options.mode === "widget" || store.preset.peek() !== preset.id || location.hash === hash) return;
+  // The address of a notebook is not the page's; and the choice may have been refused.
+  if (store.options.mode === "notebook" || store.preset.peek() !== preset.id || location.hash === hash) return;
   history.pushState(null, "", hash);
 }
 
@@ -121,14 +121,14 @@ function presetNamed(id: string): Preset {
 /** The link, a replay that came with the page, or the first preset. */
 export function openFirst(store: Store): () => void {
   const [replay] = store.options.replays;
-  // The address of a notebook is not the widget's.
-  const hash = store.options.mode === "widget" ? "" : location.hash;
+  // The address of a notebook is not the page's.
+  const hash = store.options.mode === "notebook" ? "" : location.hash;
   const begin = (): void => (replay === undefined ? choosePreset(store, PRESETS[0]!) : store.open(replay));
   void followHash(store, hash).then((followed) => followed || begin());
   const onHash = (): void => {
     if (store.locked.peek()) store.message.value = LOCKED;
     else void followHash(store, location.hash).then((followed) => followed || (location.hash === "" && begin()));
   };
-  if (store.options.mode !== "widget") addEventListener("hashchange", onHash);
+  if (store.options.mode !== "notebook") addEventListener("hashchange", onHash);
   return () => removeEventListener("hashchange", onHash);
 }

@@ -1,11 +1,11 @@
-// Keys for the whole view. On a page they work wherever the focus is; a widget listens inside itself only.
+// Keys for the whole view. On a page they work wherever the focus is; in a notebook inside the view only.
 import type { Store } from "./contract.ts";
 import { togglePlaying } from "./Transport.tsx";
 import type { Ui } from "./ui.ts";
 
 /** Listens until the result is called. */
 export function listenToKeys(root: HTMLElement, store: Store, ui: Ui): () => void {
-  const target: HTMLElement | Document = store.options.mode === "widget" ? root : document;
+  const target: HTMLElement | Document = store.options.mode === "notebook" ? root : document;
   const listener = (event: Event): void => press(event as KeyboardEvent, store, ui);
   target.addEventListener("keydown", listener);
   return () => target.removeEventListener("keydown", listener);

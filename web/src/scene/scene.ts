@@ -165,7 +165,7 @@ export class Scene {
     // Inside a notebook the wheel scrolls the page until the scene was chosen.
     const wheel = (event: WheelEvent) => {
       const chosen = document.activeElement === this.element || event.ctrlKey;
-      if (this.store.options.mode === "widget" && !chosen) event.stopPropagation();
+      if (this.store.options.mode === "notebook" && !chosen) event.stopPropagation();
     };
     this.element.addEventListener("keydown", press);
     this.element.addEventListener("wheel", wheel, { capture: true });

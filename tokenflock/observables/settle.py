@@ -1,0 +1,216 @@
+"""What was asked for, as observables that fit the run: functions named, axes known, before it starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics import Dynamics, first_beta
+from ..errors import InputError, require
+from ..measure import Measure
+from ..reduce import Dense, Reduction
+from .base import Observable, Snapshot
+
+# An observable, or a function of one snapshot.
+Observed = Observable | Callable[[Snapshot], Any]
+# Axes that the run itself puts in front.
+RUN_AXES = ("time", "layer", "chain", "beta", "sample")
+
+EXAMPLE = (
+    "flock.energy, flock.clusters(angle=0.1), or functions of a snapshot such as "
+    "lambda s: s.measure.points[0, 0]"
+)
+
+
+def as_observables(things: Any) -> tuple[Observable, ...]:
+    """All as observables, with different names; axes of functions are found when the run is known."""
+    require(
+        isinstance(things, Sequence) and not isinstance(things, str),
+        f"observe takes a list of observables such as {EXAMPLE}; got {things!r}",
+    )
+    found = tuple(as_observable(thing, index) for index, thing in enumerate(things))
+    names = [thing.name for thing in found]
+    require(len(set(names)) == len(names), f"observables must have different names, got {names}")
+    return found
+
+
+def as_observable(thing: Any, position: int = 0) -> Observable:
+    """A plain function under its own name; a lambda has none and is called observable_<its position>."""
+    if isinstance(thing, Observable):
+        return thing
+    if not callable(thing) or isinstance(thing, type):
+        raise InputError(f"observe takes observables such as {EXAMPLE}; got {thing!r}")
+    function: Callable[..., Any] = thing
+    plain = thing.func if isinstance(thing, functools.partial) else thing
+    name = getattr(plain, "__name__", type(plain).__name__)
+    if _makes_observables(plain):
+        raise InputError(
+            f"{name} makes an observable and is none itself: call it with its parameters, "
+            f"{name}({', '.join(inspect.signature(plain).parameters)})"
+        )
+    name = f"observable_{position}" if name == "<lambda>" else name
+    says = (inspect.getdoc(plain) or "").split("\n")[0] if inspect.isroutine(plain) else ""
+    return Observable(name, "", function, says=says)
+
+
+def _makes_observables(function: Any) -> bool:
+    """Whether it is a factory such as flock.clusters."""
+    try:
+        return inspect.signature(function).return_annotation in (Observable, Observable.__name__)
+    except (TypeError, ValueError):
+        return False
+
+
+def settle_on_tokens(
+    things: Sequence[Observable], model: Dynamics, x0: Measure, reduction: Reduction
+) -> tuple[Observable, ...]:
+    """The observables of a run of tokens, tried on shapes alone: nothing is computed."""
+    one = first_beta(model)
+
+    def look(thing: Observable, count: int, sums: Reduction) -> Any:
+        given = (thing, one, x0.weights, x0.radii, count, x0.d, sums)
+        return shape_of(thing, lambda: thing(_snapshot(one, x0, count, sums)), given)
+
+    def grown(thing: Observable) -> tuple[int, ...] | None:
+        try:
+            return look(thing, x0.n + 1, Dense()).shape
+        except (
+            Exception
+        ):  # Whatever fits these tokens only: a mask, weights, an array in a function.
+            return None
+
+    sizes = {"token": x0.n, "coordinate": x0.d}
+    return settle(things, lambda thing: look(thing, x0.n, reduction), sizes, grown)
+
+
+def _snapshot(model: Dynamics, x0: Measure, n: int, reduction: Reduction) -> Snapshot:
+    """Tokens of which only the number counts."""
+    blank = eqx.tree_at(lambda m: m.weights, x0, jnp.full(n, 1.0 / n))
+    radii = None if x0.radii is None else jnp.ones(n)
+    return Snapshot(jnp.zeros(()), blank.at(jnp.zeros((n, x0.d)), radii), model, reduction)
+
+
+def settle(
+    things: Sequence[Observable],
+    look: Callable[[Observable], Any],
+    sizes: dict[str, int],
+    grown: Callable[[Observable], tuple[int, ...] | None] = lambda thing: None,
+) -> tuple[Observable, ...]:
+    """Observables whose axes fit their values and each other, or a sentence.
+
+    look -- shape and type of a value; sizes -- of the axes the run has;
+    grown -- the shape of the value with one token more, if it can be had.
+    """
+    known, labels, settled = dict(sizes), {}, []
+    for thing in things:
+        value = look(thing)
+        axes = thing.axes or _inferred(thing.name, value.shape, lambda: grown(thing))  # noqa: B023
+        found = dataclasses.replace(thing, axes=axes)
+        _check_axes(found, value.shape, known, labels)
+        known.update(zip(axes, value.shape, strict=True))
+        labels.update(found.coords)
+        settled.append(found)
+    return tuple(settled)
+
+
+def shape_of(thing: Observable, value: Callable[[], Any], given: Any) -> Any:
+    """Shape and type of a value, without computing it; it must be real numbers.
+
+    `given` is all that it may depend on: for the same shapes the answer of the last time holds.
+    """
+    key = _shapes(given)
+    try:
+        found = _KNOWN.get(key)
+    except TypeError:  # A setting that cannot be looked up by.
+        return _traced_shape(thing, value)
+    if found is None:
+        found = _traced_shape(thing, value)
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = found
+    return found
+
+
+# To trace an observable takes milliseconds, as long as a small solve.
+MOST_KNOWN = 256
+_KNOWN: dict[Any, Any] = {}
+
+
+def _shapes(given: Any) -> Any:
+    leaves, structure = jax.tree.flatten(given)
+    return structure, tuple(
+        (leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else leaf for leaf in leaves
+    )
+
+
+def _traced_shape(thing: Observable, value: Callable[[], Any]) -> Any:
+    try:
+        found = jax.eval_shape(value)
+    except InputError:
+        raise
+    except Exception as error:
+        error.add_note(
+            f"in the observable {thing.name!r}, tried before the run: it gets one snapshot (t, measure, "
+            "model, reduction) and is compiled, so it must use jax.numpy and return one array"
+        )
+        raise
+    require(
+        not jnp.issubdtype(found.dtype, jnp.complexfloating),
+        f"the observable {thing.name!r} has complex values, which are not kept; observe its real and "
+        "its imaginary part",
+    )
+    return found
+
+
+def _inferred(
+    name: str, shape: tuple[int, ...], grown: Callable[[], tuple[int, ...] | None]
+) -> tuple[str, ...]:
+    """A dimension that grows with the number of tokens is `token`; others get names of their own."""
+    own = [f"{name}_dim_{index}" for index in range(len(shape))]
+    larger = grown() if shape else None
+    if larger is not None and len(larger) == len(shape):
+        growing = [index for index, size in enumerate(shape) if larger[index] == size + 1]
+        if growing:
+            own[growing[0]] = "token"
+    return tuple(own)
+
+
+def _check_axes(
+    thing: Observable, shape: tuple[int, ...], known: dict[str, int], labels: dict[str, Any]
+) -> None:
+    name, axes = thing.name, thing.axes
+    require(
+        len(axes) == len(shape) and len(set(axes)) == len(axes),
+        f"the observable {name!r} has a value of shape {shape}, which axes={axes} does not name: give "
+        "one name for each dimension, all different, or leave axes out",
+    )
+    for axis, size in zip(axes, shape, strict=True):
+        require(
+            axis not in RUN_AXES and not axis.startswith("sample_"),
+            f"the observable {name!r} calls an axis {axis!r}, which is an axis of the run itself; "
+            "choose another name",
+        )
+        require(
+            known.get(axis, size) == size,
+            f"the observable {name!r} has size {size} along {axis!r}, which has size "
+            f"{known.get(axis)} elsewhere in this run; call the axis otherwise",
+        )
+        values = thing.coords.get(axis)
+        require(
+            values is None or len(values) == size,
+            f"the observable {name!r} has {0 if values is None else len(values)} labels for the "
+            f"{size} entries along {axis!r}; give one each",
+        )
+        require(
+            values is None or axis not in labels or np.array_equal(values, labels[axis]),
+            f"the observable {name!r} labels {axis!r} otherwise than another of this run does; call "
+            "the axis otherwise, or observe it in a run of its own",
+        )
