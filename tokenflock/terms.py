@@ -183,6 +183,7 @@ class Attention(Term):
         identity = jnp.broadcast_to(jnp.eye(mu.n), (heads, mu.n, mu.n))
         return self.sums(t, mu.points, mu, identity, Dense())
 
+    @known()
     def task(self, mu: Measure) -> Task:
         """What a reduction may know of these sums before they are evaluated."""
         samples = int(np.prod(mu.batch_shape, dtype=int)) * self.beta.size
