@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parent.parent / "tokenflock"
 LAYERS = [
     {"errors", "runtime"},
     {"names", "plain"},
-    {"space", "graph", "masks", "theory"},
-    {"measure", "kinds", "weights"},
+    {"space", "graph", "masks", "theory", "schedule"},
+    {"measure", "kinds", "weights", "neurons"},
     {"reduce"},
     {"terms"},
     {"noise", "normalisation"},

@@ -33,7 +33,7 @@ from .tokens import TokensSpec
 # How the types of a model's or law's parameters are written in a file.
 IN_A_FILE: dict[Any, Any] = {
     ArrayLike: Numbers,
-    weights.Schedule: WeightsSpec,
+    weights.HeadSchedule: WeightsSpec,
     masks.Mask: MaskSpec,
     normalisation.Normalisation: NormalisationSpec,
     noise.Noise: NoiseSpec,
