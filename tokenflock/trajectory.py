@@ -161,6 +161,11 @@ class Trajectory:
         """Norm drift, energy monotonicity, step counts, error bound of the reduction."""
         return self.attributes["health"]
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """What observables say of their own meaning, where there is something to say."""
+        return {name: said["note"] for name, said in self.details.items() if said.get("note")}
+
     def observe(self, observable: Observable, model: Any = None) -> xr.DataArray:
         """Compute an observable from the saved states, for every time, sample and beta."""
         import xarray as xr
@@ -176,7 +181,7 @@ class Trajectory:
             dims=(*lead, *observable.axes),
             coords={**coords, **observable.coords},
             name=observable.name,
-            attrs=observable.attributes,
+            attrs=attributes_on(observable, blank),
         )
 
     @property
@@ -235,6 +240,15 @@ class Trajectory:
 
 
 @eqx.filter_jit
+def attributes_on(observable: Observable, state: Measure | Density) -> dict[str, Any]:
+    """What is written beside the values; an observable with notes on tokens reads a density as those."""
+    if isinstance(state, Measure):
+        return observable.attributes_on(state)
+    if observable.notes is None:
+        return observable.attributes
+    return observable.attributes_on(state.as_measure())
+
+
 def _observe(
     observable: Observable,
     model: Any,

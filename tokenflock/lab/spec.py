@@ -203,7 +203,7 @@ class SaveSpec(Strict):
     at: list[float] | None = None
     log: LogTimes | None = None
     states: bool = True
-    observe: list[str | dict[str, Parameter]] = ["energy", {"name": "clusters", "angle": 0.1}]
+    observe: list[str | dict[str, Parameter]] = ["energy", {"name": "clusters", "link": "spacing"}]
 
     def build(self) -> Save:
         """The save plan."""
@@ -218,7 +218,7 @@ def _observable(entry: str | dict[str, Parameter]) -> Observable:
         raise InputError(f"an observable needs a name, got {entry}")
     for key, value in parameters.items():
         require(
-            not isinstance(value, (str, bool)),
+            key == "link" or not isinstance(value, (str, bool)),
             f"{name}: {key} must be a number or a list of numbers, got {value!r}",
         )
     try:
@@ -244,11 +244,12 @@ def _checked_label(label: object) -> str:
 
 
 class ClusterStop(Strict):
-    """Stop at this many clusters, linked at an angle on a sphere or a distance in R^d."""
+    """Stop at this many clusters, linked at an angle or by a rule on a sphere, at a distance in R^d."""
 
     count: int = Field(ge=1)
     angle: float | None = Field(default=None, gt=0)
     distance: float | None = Field(default=None, gt=0)
+    link: Literal["spacing"] | None = None
 
 
 class StopSpec(Strict):
@@ -262,7 +263,7 @@ class StopSpec(Strict):
         stops: list[Stop] = []
         if self.clusters is not None:
             chosen = self.clusters
-            stops.append(at_clusters(chosen.count, chosen.angle, chosen.distance))
+            stops.append(at_clusters(chosen.count, chosen.angle, chosen.distance, chosen.link))
         if self.diameter is not None:
             stops.append(at_diameter(self.diameter))
         return stops

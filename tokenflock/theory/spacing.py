@@ -13,7 +13,7 @@ close triangles join nothing.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from ._checks import Array, bounded, sphere_dimension
@@ -43,8 +43,9 @@ def spacing_angle(n: ArrayLike, d: ArrayLike) -> Array:
 def uniform_clusters(n: ArrayLike, d: ArrayLike, angle: ArrayLike) -> Array:
     """About how many clusters n uniform tokens make at a linking angle, at least 1.
 
-    Exact on the circle up to the case of no gap; on other spheres the random graph's count, which is
-    below theirs (within 3 % of n up to one neighbour; by a factor of up to 3 beyond) and says where they are one.
+    Exact on the circle up to the case of no gap; on other spheres the random graph's count, which is below
+    theirs: by less than a tenth of n up to one neighbour, by a factor of up to 3 beyond. It says where
+    they are one.
     """
     n = bounded("n", n, 2, np.inf, advice="count the tokens")
     d = sphere_dimension(d)
@@ -59,6 +60,6 @@ def uniform_clusters(n: ArrayLike, d: ArrayLike, angle: ArrayLike) -> Array:
     return np.maximum(np.where(d == 2, circle, graph), 1.0)[()]
 
 
-def means_something(n: ArrayLike, d: ArrayLike, angle: ArrayLike) -> Array:
+def means_something(n: ArrayLike, d: ArrayLike, angle: ArrayLike) -> NDArray[np.bool_]:
     """Whether a count of clusters can tell anything: not where uniform tokens are (nearly) one cluster."""
     return uniform_clusters(n, d, angle) > 1.0 + FEWEST_PER_TOKEN * np.asarray(n)
