@@ -172,7 +172,7 @@ REFUSED = [
     (["save.observe=[{name='clusters', angle='wide'}]"], "clusters: angle must be a number"),
     (["save.observe=[{name='clusters', angl=0.1}]"], "did you mean 'angle'?"),
     (["save.observe=[{name='clusters', link='knn'}]"], "link must be 'spacing', got 'knn'"),
-    (["save.observe=[{name='clusters', link=true}]"], "link must be 'spacing', got True"),
+    (["save.observe=[{name='clusters', link=true}]"], "clusters: link must be a word, got True"),
     (["save.observe=[{name='clusters', link='spacing', angle=0.1}]"], "in one way"),
     (["stop.clusters={count=1}"], "in one way"),
     (["save.observe=[{angle=0.1}]"], "an observable needs a name"),

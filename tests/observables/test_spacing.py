@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 import tokenflock as flock
 from tokenflock.observables.base import Snapshot
@@ -21,7 +21,7 @@ def simulated(n, d, angle, draws):
     for _ in range(draws):
         x = RNG.normal(size=(n, d))
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
-        i, j = cKDTree(x).query_pairs(2 * np.sin(angle / 2), output_type="ndarray").T
+        i, j = KDTree(x).query_pairs(2 * np.sin(angle / 2), output_type="ndarray").T
         links = coo_array((np.ones(i.size), (i, j)), shape=(n, n))
         counts.append(connected_components(links)[0])
     return np.asarray(counts, dtype=float)

@@ -217,9 +217,10 @@ def _observable(entry: str | dict[str, Parameter]) -> Observable:
     if not isinstance(name, str):
         raise InputError(f"an observable needs a name, got {entry}")
     for key, value in parameters.items():
+        word = key == "link"
         require(
-            key == "link" or not isinstance(value, (str, bool)),
-            f"{name}: {key} must be a number or a list of numbers, got {value!r}",
+            isinstance(value, str) if word else not isinstance(value, (str, bool)),
+            f"{name}: {key} must be {'a word' if word else 'a number or a list of numbers'}, got {value!r}",
         )
     try:
         found = make(name, **parameters)
