@@ -162,6 +162,15 @@ class Discretisation(eqx.Module):
         return {}
 
 
+def check_draw(n: object, seed: object) -> None:
+    """Refuse numbers of tokens and seeds that are none."""
+    whole = (int, np.integer)
+    require(isinstance(n, whole) and bool(n >= 2), f"need an integer n >= 2 tokens, got n={n!r}")
+    require(
+        isinstance(seed, whole) and bool(seed >= 0), f"need an integer seed >= 0, got seed={seed!r}"
+    )
+
+
 class Density(eqx.Module):
     """A measure held by the numbers `state` on the discretisation `on`."""
 
@@ -212,10 +221,7 @@ class Density(eqx.Module):
         is negative on more than a mass of 1e-6 is refused. For a law without a discretisation:
         `laws.sample`.
         """
-        require(
-            isinstance(n, int | np.integer) and n >= 2,
-            f"need an integer n >= 2 tokens, got n={n!r}",
-        )
+        check_draw(n, seed)
         random = np.random.default_rng(seed)
         return Measure(self.space, self.on.draw(np.asarray(self.state), int(n), random))
 

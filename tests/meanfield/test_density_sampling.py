@@ -136,6 +136,10 @@ def test_the_seed_gives_the_sample_again():
         assert not np.any(np.asarray(first) == np.asarray(other))
 
 
+def circle(n, seed):
+    return sample(uniform(), flock.Sphere(2), n, seed)
+
+
 def test_refusals_say_what_is_needed():
     # 1 + 1.005 cos theta falls to -0.005, which a state may; its mass there is 1e-4.
     negative = Density(flock.Fourier(1), [1.0, 1.005 / np.sqrt(2), 0.0])
@@ -146,6 +150,9 @@ def test_refusals_say_what_is_needed():
         zonal.sample(10, seed=0)
     with pytest.raises(InputError, match="n >= 2 tokens, got n=1"):
         Density.from_law(flock.Fourier(2), uniform()).sample(1, seed=0)
+    for draw in (Density.from_law(flock.Fourier(2), uniform()).sample, circle):
+        with pytest.raises(InputError, match="seed >= 0, got seed=-1"):
+            draw(5, seed=-1)
     with pytest.raises(InputError, match="laws live on spheres"):
         sample(uniform(), flock.Euclidean(2), 10, seed=0)
     with pytest.raises(InputError, match="so sharp on"):

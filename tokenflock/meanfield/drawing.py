@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array
 
-from ..density import Law
+from ..density import Law, check_draw
 from ..errors import InputError, require
 from ..measure import Measure
 from ..space import Space, Sphere, normalise
@@ -36,7 +36,7 @@ def sample(law: Law, space: Space, n: int, seed: int) -> Measure:
     rejection; a law whose mean is below 1e-4 of its largest value is refused: hold it by a Density and use
     `Density.sample`.
     """
-    require(isinstance(n, int) and n >= 2, f"need an integer n >= 2 tokens, got n={n!r}")
+    check_draw(n, seed)
     if not isinstance(space, Sphere):
         raise InputError(
             f"laws live on spheres, got {space}; on R^d use flock.gaussian, flock.box or "

@@ -31,6 +31,7 @@ converge exponentially, at a rate that small densities do not lower.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 
@@ -184,6 +185,8 @@ def _root_near(slope: Callable[[float], float], guess: float | None) -> float:
     """The root of an increasing function, first sought near a guess."""
     if guess is None:
         return _root(slope)
+    # The root finder asks for the ends again.
+    slope = functools.cache(slope)
     low, high = max(guess - NEARBY, -1.0), min(guess + NEARBY, 1.0)
     inside = slope(low) <= 0 <= slope(high)
     return _root(slope, (low, high)) if inside else _root(slope)
