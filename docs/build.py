@@ -17,7 +17,9 @@ DOCS = Path(__file__).parent
 def picture() -> None:
     """64 tokens on the sphere at beta = 9: noise, clusters, plateau."""
     x0 = flock.uniform(flock.Sphere(3), n=64, seed=0)
-    save = flock.Save(every=0.1, states=True, observe=[flock.clusters(angle=0.1), flock.energy])
+    save = flock.Save(
+        every=0.1, states=True, observe=[flock.clusters(link="spacing"), flock.energy]
+    )
     run = flock.solve(flock.SA(beta=9.0), x0, t1=30.0, rtol=1e-8, atol=1e-10, save=save)
     run.plot().savefig(DOCS / "images" / "sphere.png", bbox_inches="tight", dpi=110)
 

@@ -244,6 +244,7 @@ MODELS = [
     flock.KernelFlow([0.0, 1.0, 0.5]),
     flock.StochasticSA(1.0, 0.5),
     flock.SA(1.0, plus=flock.Perceptron.random(d=3, width=4, seed=2)),
+    flock.SA(1.0, plus=flock.Perceptron.random(d=3, width=4, seed=2, period=0.1, per="sample")),
     flock.SA(1.0, flock.RandomWeights(d=3, seed=1, heads=2, Q=flock.GOE(), V=-1.0, period=0.5)),
     flock.SA(1.0, normalisation=flock.MixLN(2.0)),
     flock.SA(1.0, flock.Piecewise([1.0], [flock.Weights(V=1.0), flock.Weights(V=-1.0)])),
@@ -260,6 +261,14 @@ class TestDescriptions:
         if model.label not in ("RescaledSA",) and not any(p.beta.ndim for p in model.attentions()):
             expected, found = model.field(0.2, mu.points, mu), again.field(0.2, mu.points, mu)
             np.testing.assert_array_equal(np.asarray(expected), np.asarray(found))
+
+    def test_perceptrons_of_release_0_1_are_read(self):
+        """Their weights stood beside the activation, not in a schedule."""
+        own = flock.Perceptron.gradient([0.5, -0.3], [[1.0, 0.2], [-0.4, 0.9]])
+        new = describe(own)
+        matrices = {name: new["weights"][name] for name in ("inner", "outer", "bias", "omega")}
+        old = {"class": "Perceptron", "activation": new["activation"], **matrices}
+        assert eqx.tree_equal(rebuild(json.loads(json.dumps(old))), own)
 
     def test_a_users_function_is_named_but_not_rebuilt(self):
         model = flock.KernelFlow(lambda u: u**3)

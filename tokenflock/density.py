@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import diffrax
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .dynamics import Dynamics
@@ -135,6 +136,10 @@ class Discretisation(eqx.Module):
     def check_state(self, state: Array) -> None:
         """Refuse finite numbers that are no measure, with a sentence."""
 
+    def draw(self, state: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+        """The points (n, d) of n tokens of the measure of a state; InputError where it is no law."""
+        raise InputError(f"{type(self).__name__} does not draw tokens; use as_measure()")
+
     @abc.abstractmethod
     def check(self, model: Dynamics) -> None:
         """Refuse a model this discretisation cannot follow, with a sentence."""
@@ -155,6 +160,15 @@ class Discretisation(eqx.Module):
     def last_words(self, final_time: Array, final_tail: Array) -> dict[str, Any]:
         """More for the health of a run: what its last time and strain say, one of each per beta."""
         return {}
+
+
+def check_draw(n: object, seed: object) -> None:
+    """Refuse numbers of tokens and seeds that are none."""
+    whole = (int, np.integer)
+    require(isinstance(n, whole) and bool(n >= 2), f"need an integer n >= 2 tokens, got n={n!r}")
+    require(
+        isinstance(seed, whole) and bool(seed >= 0), f"need an integer seed >= 0, got seed={seed!r}"
+    )
 
 
 class Density(eqx.Module):
@@ -201,6 +215,17 @@ class Density(eqx.Module):
     def as_measure(self) -> Measure:
         """Points and weights with the same integrals: quadrature nodes, or equal-mass quantiles."""
         return self.on.scheme().measure(self.state)
+
+    def sample(self, n: int, seed: int) -> Measure:
+        """n independent tokens of this law, exact up to the discretisation; the same seed gives the same.
+
+        A layered density gives a prompt: token i from the law at the position (i + 1/2)/n. A density that
+        is negative on more than a mass of 1e-6 is refused. For a law without a discretisation:
+        `laws.sample`.
+        """
+        check_draw(n, seed)
+        random = np.random.default_rng(seed)
+        return Measure(self.space, self.on.draw(np.asarray(self.state), int(n), random))
 
     def at(self, state: Array) -> Density:
         """Another state of the same discretisation (no checks: used inside compiled code)."""

@@ -24,6 +24,7 @@ HOMES = [
     "masks",
     "kinds",
     "weights",
+    "neurons",
     "terms",
     "noise",
     "normalisation",
@@ -117,6 +118,8 @@ def _rebuild_module(description: dict[str, Any]) -> Any:
         from .terms import ACTIVATIONS
 
         return ACTIVATIONS[description["name"]]
+    if name == "Perceptron" and "inner" in description:
+        description = _scheduled(description)
     known = _class(name)
     if known is None:
         raise StoreError(
@@ -127,3 +130,13 @@ def _rebuild_module(description: dict[str, Any]) -> Any:
     for field in dataclasses.fields(blank):
         object.__setattr__(blank, field.name, rebuild(description.get(field.name)))
     return blank
+
+
+def _scheduled(description: dict[str, Any]) -> dict[str, Any]:
+    """A perceptron as stores of release 0.1 describe it: its weights stood beside the activation."""
+    matrices = {name: description[name] for name in ("inner", "outer", "bias", "omega")}
+    return {
+        "class": "Perceptron",
+        "weights": {"class": "Neurons", **matrices},
+        "activation": description["activation"],
+    }

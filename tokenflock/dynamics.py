@@ -19,9 +19,10 @@ from .noise import Noise
 from .normalisation import MixLN, Normalisation, PostLN
 from .reduce import Dense, Reduction
 from .runtime import Scalar, is_traced
+from .schedule import Schedule
 from .space import Euclidean, Space, Sphere
 from .terms import Attention, Sum, Term
-from .weights import Schedule, Weights
+from .weights import HeadSchedule, Weights
 
 # e^{2 lambda t} enters the scores of the rescaled frame; beyond this exponent it overflows float64.
 LARGEST_EXPONENT = 600.0
@@ -105,14 +106,14 @@ class Rescaled(Frame):
         )
 
 
-def _value_matrix(weights: Schedule, d: int) -> Float[Array, "d d"]:
+def _value_matrix(weights: HeadSchedule, d: int) -> Float[Array, "d d"]:
     V = weights.at(0.0).V
     if V is None:
         return jnp.eye(d)
     return V * jnp.eye(d) if V.ndim == 0 else V[0]
 
 
-def to_lab(weights: Schedule, t: Scalar, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def to_lab(weights: HeadSchedule, t: Scalar, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
     """x = e^{tV} z."""
     V = _value_matrix(weights, z.shape[-1])
     return z @ jax.scipy.linalg.expm(jnp.asarray(t) * V).T

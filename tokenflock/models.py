@@ -22,7 +22,7 @@ from .noise import Brownian, CommonNoise, Noise
 from .normalisation import Normalisation
 from .runtime import ArrayLike, is_traced
 from .terms import Attention, Drift, Term
-from .weights import Schedule
+from .weights import HeadSchedule
 
 # e^{-700} and e^{700} are doubles, with some room for sums.
 STEEPEST = 700.0
@@ -30,7 +30,7 @@ STEEPEST = 700.0
 
 def SA(
     beta: ArrayLike,
-    weights: Schedule | None = None,
+    weights: HeadSchedule | None = None,
     mask: Mask | None = None,
     normalisation: Normalisation | None = None,
     noise: Noise | None = None,
@@ -43,7 +43,7 @@ def SA(
 def USA(
     beta: ArrayLike,
     convention: Convention = "perspective",
-    weights: Schedule | None = None,
+    weights: HeadSchedule | None = None,
     mask: Mask | None = None,
     normalisation: Normalisation | None = None,
     noise: Noise | None = None,
@@ -59,7 +59,7 @@ def USA(
 
 def CausalSA(
     beta: ArrayLike,
-    weights: Schedule | None = None,
+    weights: HeadSchedule | None = None,
     self_term: bool = True,
     slope: float | None = None,
 ) -> Dynamics:
@@ -85,27 +85,27 @@ def Kinetic(beta: ArrayLike, slope: float = 0.0) -> Dynamics:
     return _model("Kinetic", attention)
 
 
-def SinkhornSA(beta: ArrayLike, weights: Schedule | None = None) -> Dynamics:
+def SinkhornSA(beta: ArrayLike, weights: HeadSchedule | None = None) -> Dynamics:
     """Doubly stochastic attention (2110.11773)."""
     return _model("SinkhornSA", Attention(weights, beta, Sinkhorn()))
 
 
-def L2SA(beta: ArrayLike, weights: Schedule | None = None) -> Dynamics:
+def L2SA(beta: ArrayLike, weights: HeadSchedule | None = None) -> Dynamics:
     """Softmax of -beta |Q x - K y|^2 (2501.18322)."""
     return _model("L2SA", Attention(weights, beta, l2_kind()))
 
 
-def SigmoidSA(beta: ArrayLike, bias: float = 0.0, weights: Schedule | None = None) -> Dynamics:
+def SigmoidSA(beta: ArrayLike, bias: float = 0.0, weights: HeadSchedule | None = None) -> Dynamics:
     """x_i' = P ( (1/n) sum_j sigmoid(beta <Q x_i, K x_j> + bias) V x_j )."""
     return _model("SigmoidSA", Attention(weights, beta, Sigmoid(bias)))
 
 
-def LinearSA(beta: ArrayLike = 1.0, weights: Schedule | None = None) -> Dynamics:
+def LinearSA(beta: ArrayLike = 1.0, weights: HeadSchedule | None = None) -> Dynamics:
     """x_i' = P ( (1/n) sum_j beta <Q x_i, K x_j> V x_j )."""
     return _model("LinearSA", Attention(weights, beta, Linear()))
 
 
-def KernelFlow(phi: Interaction, weights: Schedule | None = None) -> Dynamics:
+def KernelFlow(phi: Interaction, weights: HeadSchedule | None = None) -> Dynamics:
     """Gradient ascent of (1/2) int int phi(<x, y>) dmu dmu, for any smooth phi (2405.18273).
 
     `phi` is a scalar JAX function or the coefficients c_0, c_1, ... of a polynomial.
@@ -113,7 +113,7 @@ def KernelFlow(phi: Interaction, weights: Schedule | None = None) -> Dynamics:
     return _model("KernelFlow", Attention(weights, 1.0, Kernel(as_function(phi))))
 
 
-def HardmaxFlow(weights: Schedule | None = None) -> Dynamics:
+def HardmaxFlow(weights: HeadSchedule | None = None) -> Dynamics:
     """z_i' = mean of {z_j : j in argmax_j <A z_i, z_j>} - z_i on R^d, A = B (2407.01602).
 
     With `Layers(alpha/(1 + alpha))` this is the paper's layer (z_i + alpha mean)/(1 + alpha).
@@ -121,7 +121,7 @@ def HardmaxFlow(weights: Schedule | None = None) -> Dynamics:
     return _model("HardmaxFlow", Attention(weights, 1.0, Hardmax()) + Drift(-1.0))
 
 
-def RescaledSA(beta: ArrayLike, weights: Schedule | None = None) -> Dynamics:
+def RescaledSA(beta: ArrayLike, weights: HeadSchedule | None = None) -> Dynamics:
     """Attention on R^d without layer norm, in the frame z = e^{-tV} x (2305.05465)."""
     attention = Attention(weights, beta, Softmax())
     return Dynamics(None, attention, frame=Rescaled(), label="RescaledSA")
@@ -134,7 +134,7 @@ def NoisyUSA(
     return USA(beta, convention, noise=Brownian(temperature))
 
 
-def StochasticSA(beta: ArrayLike, scale: float, weights: Schedule | None = None) -> Dynamics:
+def StochasticSA(beta: ArrayLike, scale: float, weights: HeadSchedule | None = None) -> Dynamics:
     """Random value matrices shared by all tokens: dx_i = scale P dW m_i (2601.21942)."""
     attention = Attention(weights, beta, Softmax())
     return _model("StochasticSA", Drift(0.0), noise=CommonNoise(attention, scale))

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
@@ -21,10 +20,12 @@ from .errors import InputError, require
 from .kinds import Kind, Softmax
 from .masks import Full, Mask
 from .measure import Measure
+from .neurons import Neurons, NeuronSchedule, RandomNeurons
 from .reduce import Dense, Problem, Reduction, Task
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
+from .schedule import Per
 from .space import Sphere
-from .weights import Schedule, Weights, check_dimension
+from .weights import HeadSchedule, Weights, check_dimension
 
 
 class Term(eqx.Module):
@@ -86,14 +87,14 @@ class Attention(Term):
     2312.10794, eq. (2.3) to (2.7). A batch of beta (a vector) is a batch of models: see `solve`.
     """
 
-    weights: Schedule
+    weights: HeadSchedule
     beta: Float[Array, "*betas"]
     kind: Kind
     mask: Mask
 
     def __init__(
         self,
-        weights: Schedule | None = None,
+        weights: HeadSchedule | None = None,
         beta: ArrayLike = 1.0,
         kind: Kind | None = None,
         mask: Mask | None = None,
@@ -251,48 +252,38 @@ class Perceptron(Term):
     """w sigma(a x + b): inner weights a (width, d), bias b (width,), outer weights w (d, width).
 
     2312.10794, eq. (2.8). With `Perceptron.gradient` the outer weights are omega_j a_j, and the term
-    is half the gradient of v(x) = sum_j omega_j phi(a_j . x), phi' = 2 sigma (2601.21366).
+    is half the gradient of v(x) = sum_j omega_j phi(a_j . x), phi' = 2 sigma (2601.21366). Give
+    `weights=` a schedule of `Neurons` where they change with depth.
     """
 
-    inner: Float[Array, "width d"]
-    outer: Float[Array, "d width"]
-    bias: Float[Array, " width"]
+    weights: NeuronSchedule
     activation: Activation
-    omega: Float[Array, " width"] | None = None
 
     def __init__(
         self,
-        inner: ArrayLike,
-        outer: ArrayLike,
+        inner: ArrayLike | None = None,
+        outer: ArrayLike | None = None,
         bias: ArrayLike | None = None,
         activation: Activation = RELU,
         omega: ArrayLike | None = None,
+        weights: NeuronSchedule | None = None,
     ):
-        self.inner = as_array(inner)
-        self.outer = as_array(outer)
+        given = [matrix is not None for matrix in (inner, outer, bias, omega)]
         require(
-            self.inner.ndim == 2 and self.outer.shape == self.inner.shape[::-1],
-            "a perceptron needs inner (width, d) and outer (d, width) weights, got "
-            f"{self.inner.shape} and {self.outer.shape}",
+            not any(given) if weights is not None else all(given[:2]),
+            "a perceptron needs inner and outer weights, or weights=, a schedule of them, not both",
         )
-        width = self.inner.shape[0]
-        self.bias = as_array(np.zeros(width) if bias is None else bias)
-        require(
-            self.bias.shape == (width,), f"bias must have shape ({width},), got {self.bias.shape}"
-        )
-        self.activation = activation
-        self.omega = None if omega is None else as_array(omega)
+        if weights is None:
+            assert inner is not None
+            assert outer is not None
+            weights = Neurons(inner, outer, bias, omega)
+        self.weights, self.activation = weights, activation
 
     @staticmethod
     @known()
     def gradient(omega: ArrayLike, a: ArrayLike, activation: Activation = RELU) -> Perceptron:
         """Gradient-structured: u(x) = sum_j omega_j sigma(a_j . x) a_j."""
-        scale, inner = as_array(omega), as_array(a)
-        require(
-            inner.ndim == 2 and scale.shape == inner.shape[:1],
-            f"omega must have one number per row of a, got {scale.shape} and {inner.shape}",
-        )
-        return Perceptron(inner, (scale[:, None] * inner).T, None, activation, scale)
+        return Perceptron(weights=Neurons.gradient(omega, a), activation=activation)
 
     @staticmethod
     @known()
@@ -303,35 +294,75 @@ class Perceptron(Term):
         scale: float = 1.0,
         gradient: bool = False,
         activation: Activation = RELU,
+        bias: float = 0.0,
+        period: float | None = None,
+        per: Per = "run",
     ) -> Perceptron:
-        """Unit inner weights in random directions; outer weights (or omega) N(0, scale^2)."""
-        require(width >= 1, f"width must be at least 1, got {width}")
-        first, second, third = jr.split(jr.key(seed), 3)
-        inner = jr.normal(first, (width, d), dtype=jnp.float64)
-        inner = inner / jnp.linalg.norm(inner, axis=-1, keepdims=True)
-        if gradient:
-            omega = scale * jr.normal(second, (width,), dtype=jnp.float64)
-            return Perceptron.gradient(omega, inner, activation)
-        outer = scale * jr.normal(second, (d, width), dtype=jnp.float64)
-        return Perceptron(inner, outer, jr.normal(third, (width,), dtype=jnp.float64), activation)
+        """Unit inner weights in random directions; outer weights (or omega) N(0, scale^2/width).
+
+        The velocity has the same size for every width: E |u|^2 = scale^2/2 for ReLU and |x| = 1. Biases
+        are N(0, bias^2/d). With `period` the weights are drawn anew on [m period, (m+1) period): a
+        network of fresh layers is `Layers(step)` with `period=step`. `RandomNeurons` has the law.
+        """
+        drawn = RandomNeurons(d, width, seed, scale, gradient, bias, period, per)
+        fixed = period is None and per == "run"
+        return Perceptron(weights=drawn.at(0.0) if fixed else drawn, activation=activation)
+
+    @property
+    def neurons(self) -> Neurons:
+        """The weights, where they are constant."""
+        if not isinstance(self.weights, Neurons):
+            raise InputError(
+                "the weights of this perceptron change with depth or sample; ask for those of one "
+                "time: perceptron.weights.at(t)"
+            )
+        return self.weights
+
+    @property
+    def inner(self) -> Float[Array, "width d"]:
+        """a, where it is constant."""
+        return self.neurons.inner
+
+    @property
+    def outer(self) -> Float[Array, "d width"]:
+        """w, where it is constant."""
+        return self.neurons.outer
+
+    @property
+    def bias(self) -> Float[Array, " width"]:
+        """b, where it is constant."""
+        return self.neurons.bias
+
+    @property
+    def omega(self) -> Float[Array, " width"] | None:
+        """omega of a gradient-structured perceptron, where it is constant."""
+        return self.neurons.omega
+
+    @property
+    def has_fixed_potential(self) -> bool:
+        """Whether the field is the gradient of one function at all times."""
+        return isinstance(self.weights, Neurons) and self.weights.is_gradient()
 
     def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        return self.activation.sigma(x @ self.inner.T + self.bias) @ self.outer.T
+        now = self.weights.at(t)
+        return self.activation.sigma(x @ now.inner.T + now.bias) @ now.outer.T
 
-    def potential(self, x: Float[Array, "m d"]) -> Float[Array, " m"]:
+    def potential(self, x: Float[Array, "m d"], t: Scalar = 0.0) -> Float[Array, " m"]:
         """v(x) = sum_j omega_j phi(a_j . x); the field is P_x of its gradient over 2."""
-        if self.omega is None:
+        now = self.weights.at(t)
+        if now.omega is None:
             raise InputError(
                 "only a gradient-structured perceptron has a potential; make it with "
                 "Perceptron.gradient(omega, a)"
             )
-        return self.activation.primitive(x @ self.inner.T) @ self.omega
+        return self.activation.primitive(x @ now.inner.T) @ now.omega
 
     def check(self, mu: Measure) -> None:
-        require(
-            self.inner.shape[-1] == mu.d,
-            f"this perceptron acts on d={self.inner.shape[-1]}, the tokens have d={mu.d}",
-        )
+        d = self.weights.dimension()
+        require(d == mu.d, f"this perceptron acts on d={d}, the tokens have d={mu.d}")
+
+    def jumps(self, t1: float) -> list[float]:
+        return self.weights.jumps(t1)
 
 
 class Drift(Term):

@@ -20,6 +20,7 @@ from .runtime import is_traced
 if TYPE_CHECKING:
     import xarray as xr
 
+    from .observables.base import Observable
     from .observables.settle import Observed
 
 
@@ -264,6 +265,11 @@ class Trajectory:
         """Norm drift, energy monotonicity, step counts, error bound of the reduction."""
         return self.attributes["health"]
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """What observables say of their own meaning, where there is something to say."""
+        return {name: said["note"] for name, said in self.details.items() if said.get("note")}
+
     def observe(self, observable: Observed, model: Any = None) -> xr.DataArray:
         """Compute an observable from the saved states, for every time, sample and beta.
 
@@ -286,7 +292,7 @@ class Trajectory:
             dims=(*lead, *thing.axes),
             coords={**coords, **thing.coords},
             name=thing.name,
-            attrs=thing.attributes,
+            attrs=attributes_on(thing, blank),
         )
 
     @property
@@ -351,6 +357,15 @@ class Trajectory:
             found |= dict(zip(self.axes[name], np.shape(self.arrays[name]), strict=True))
         first = [axis for axis in (*self.batch_axes, "time") if axis in found]
         return {axis: found[axis] for axis in dict.fromkeys([*first, *found])}
+
+
+def attributes_on(observable: Observable, state: Measure | Density) -> dict[str, Any]:
+    """What is written beside the values; an observable with notes on tokens reads a density as those."""
+    if isinstance(state, Measure):
+        return observable.attributes_on(state)
+    if observable.notes is None:
+        return observable.attributes
+    return observable.attributes_on(state.as_measure())
 
 
 def reached_text(run: Trajectory) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Sequence
-from typing import Literal
 
 import equinox as eqx
 import jax
@@ -21,22 +20,15 @@ from jaxtyping import Array, Float
 
 from .errors import InputError, require
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
+from .schedule import Per, Schedule, check_draws, layer_key, switches
 
 
-class Schedule(eqx.Module):
-    """Weights as a function of time."""
+class HeadSchedule(Schedule):
+    """Weights of attention heads as a function of time."""
 
     @abc.abstractmethod
     def at(self, t: Scalar) -> Weights:
         """The weights in force at time t."""
-
-    def jumps(self, t1: float) -> list[float]:
-        """Times in (0, t1) where the weights are discontinuous, for the step-size controller."""
-        return []
-
-    def for_sample(self, index: Array) -> Schedule:
-        """The schedule met by one sample of a batch."""
-        return self
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the matrices that are not the identity, for checks against d."""
@@ -57,7 +49,7 @@ class Schedule(eqx.Module):
         return shape is None or (folds and shape[-2] >= d)
 
 
-class Weights(Schedule):
+class Weights(HeadSchedule):
     """Constant weights: Q, K, V or B = Q^T K, V.
 
     `V` enters as the value V x_j, `B` as the score <x_i, B x_j>. Heads are summed with no 1/H.
@@ -194,7 +186,7 @@ def _apply(matrix: Array | None, x: Array, heads: int) -> Array:
     return jnp.einsum("nd,hkd->hnk", x, matrix)
 
 
-class Piecewise(Schedule):
+class Piecewise(HeadSchedule):
     """Constant on pieces: weights[m] on [times[m-1], times[m]), the last one for ever.
 
     `times` are the len(weights) - 1 switching times, increasing and positive.
@@ -299,7 +291,7 @@ class Product(Law):
 MATRIX_LAWS = {law.__name__: law for law in (Ginibre, Wigner, GOE, PositiveSemidefinite, Product)}
 
 
-class RandomWeights(Schedule):
+class RandomWeights(HeadSchedule):
     """Independent draws per head, and per layer when `period` is given.
 
     `per` chooses what a batch shares: "run" (all samples meet the same weights, quenched) or
@@ -310,7 +302,7 @@ class RandomWeights(Schedule):
 
     d: int = eqx.field(static=True)
     heads: int = eqx.field(static=True)
-    per: Literal["run", "sample"] = eqx.field(static=True)
+    per: Per = eqx.field(static=True)
     period: float | None = eqx.field(static=True)
     tied: float | None = eqx.field(static=True)
     laws: dict[str, Law | float]
@@ -328,11 +320,10 @@ class RandomWeights(Schedule):
         V: Law | float | None = None,
         tied: float | None = None,
         period: float | None = None,
-        per: Literal["run", "sample"] = "run",
+        per: Per = "run",
     ):
         require(heads >= 1, f"heads must be at least 1, got {heads}")
-        require(per in ("run", "sample"), f"per must be 'run' or 'sample', got {per!r}")
-        require(period is None or period > 0, f"period must be positive, got {period}")
+        check_draws(period, per)
         require(B is None or (Q is None and K is None), "give either laws of Q and K, or of B")
         require(tied is None or V is None, "V is either drawn or tied to B, not both")
         self.d, self.heads, self.per, self.period, self.tied = d, heads, per, period, tied
@@ -341,20 +332,13 @@ class RandomWeights(Schedule):
         self.key = jr.key(seed)
 
     def at(self, t: Scalar) -> Weights:
-        key = self.key if self.period is None else jr.fold_in(self.key, self._layer(t))
+        key = layer_key(self.key, self.period, t)
         drawn = {
             name: self._draw(jr.fold_in(key, ord(name)), law) for name, law in self.laws.items()
         }
         if self.tied is not None:
             drawn["V"] = self.tied * self._bilinear(drawn)
         return Weights(**drawn)
-
-    def _layer(self, t: Scalar) -> Array:
-        # Compared with m * period itself, the number `jumps` gives the step-size controller: a step
-        # that ends just before a switch must not see the weights after it.
-        assert self.period is not None
-        nearest = jnp.round(jnp.asarray(t) / self.period)
-        return jnp.where(t < nearest * self.period, nearest - 1, nearest).astype(jnp.int32)
 
     def _draw(self, key: Array, law: Law | float) -> Array:
         if not isinstance(law, Law):
@@ -369,9 +353,7 @@ class RandomWeights(Schedule):
         return jnp.einsum("hkd,hke->hde", query, key)
 
     def jumps(self, t1: float) -> list[float]:
-        if self.period is None:
-            return []
-        return [float(m * self.period) for m in range(1, int(np.ceil(t1 / self.period)))]
+        return switches(self.period, t1)
 
     @known()
     def reach(self) -> float | None:
@@ -384,7 +366,7 @@ class RandomWeights(Schedule):
         return eqx.tree_at(lambda s: s.key, self, jr.fold_in(self.key, index))
 
 
-def check_dimension(schedule: Schedule, d: int) -> None:
+def check_dimension(schedule: HeadSchedule, d: int) -> None:
     """Refuse matrices that do not act on R^d."""
     shapes = schedule.shapes()
     for name, shape in shapes.items():

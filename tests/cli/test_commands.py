@@ -266,7 +266,7 @@ class TestRun:
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
             show(flock.open(out), out, json.loads(result.stdout))
-        assert "clusters (angle 0.1)" in text.getvalue()
+        assert "clusters (spacing, angle 0.1)" in text.getvalue()
         assert "norm drift" in text.getvalue()
         assert "figure.png" in text.getvalue()
 

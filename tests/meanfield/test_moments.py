@@ -10,7 +10,7 @@ from tokenflock import theory
 from tokenflock.density import Density
 from tokenflock.errors import InputError, SolveError
 from tokenflock.meanfield import affine, coupling, shape
-from tokenflock.meanfield.moments import LARGEST_NUMBER, Moments, gaussian, normal, tokens
+from tokenflock.meanfield.moments import LARGEST_NUMBER, Moments, gaussian, normal
 
 MEAN = np.array([0.6, -0.4])
 COVARIANCE = np.array([[1.0, 0.3], [0.3, 0.5]])
@@ -426,7 +426,7 @@ def test_P6b_3_tokens_follow_the_equations():
     n, start = 2000, normal(MEAN, COVARIANCE)
     save = flock.Save(at=[0.5], observe=[shape.mean, shape.covariance, shape.covariance_rank])
     model = softmax(SCORE)
-    run = flock.solve(model, tokens(start, n, 3), 0.5, rtol=1e-8, atol=1e-10, save=save)
+    run = flock.solve(model, start.sample(n, 3), 0.5, rtol=1e-8, atol=1e-10, save=save)
     expected = theory.softmax_covariance(0.5, COVARIANCE, SCORE)
     assert np.linalg.norm(run.array("covariance")[-1] - expected) < 5 / np.sqrt(n)
     mean = theory.softmax_mean(0.5, MEAN, COVARIANCE, SCORE)
@@ -440,7 +440,7 @@ def test_P6b_3_tokens_follow_the_equations():
 def test_tokens_have_the_moments_also_without_full_rank():
     """Sample moments of 10^5 tokens, standard errors about 1/sqrt n."""
     along = np.array([0.6, 0.8])
-    drawn = np.asarray(tokens(normal(MEAN, 2 * np.outer(along, along)), 100_000, 1).points)
+    drawn = np.asarray(normal(MEAN, 2 * np.outer(along, along)).sample(100_000, 1).points)
     np.testing.assert_allclose(drawn.mean(axis=0), MEAN, atol=0.02)
     np.testing.assert_allclose(np.cov(drawn.T), 2 * np.outer(along, along), atol=0.04)
     # The lost eigenvalue is 1e-16 by rounding, its root 1e-8, times five standard deviations.

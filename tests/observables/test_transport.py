@@ -8,6 +8,7 @@ import pytest
 from tokenflock.errors import InputError
 from tokenflock.measure import Measure, from_angles, uniform
 from tokenflock.observables import sinkhorn_divergence, w2
+from tokenflock.observables.transport import _program
 from tokenflock.space import Euclidean, Sphere
 
 RNG = np.random.default_rng(3)
@@ -66,16 +67,31 @@ def test_w2_compiled_over_time_and_samples(read, read_batch):
 
 
 def test_too_many_tokens_are_refused_with_advice(read):
-    mu = uniform(Sphere(2), 600, seed=0)
+    mu = uniform(Sphere(3), 600, seed=0)
     with pytest.raises(InputError, match="sinkhorn_divergence"):
         read(w2(mu), mu)
     with pytest.raises(InputError, match="sinkhorn_divergence"):
-        read(w2(uniform(Sphere(2), 300, seed=0)), uniform(Sphere(2), 200, seed=1))
-    mild = uniform(Sphere(2), 200, seed=0)
+        read(w2(uniform(Sphere(3), 300, seed=0)), uniform(Sphere(3), 200, seed=1))
+    mild = uniform(Sphere(3), 200, seed=0)
     assert read(w2(mild), mild) == 0.0
-    uneven = Measure(Sphere(2), mild.points, np.arange(1.0, 201.0))
+    uneven = Measure(Sphere(3), mild.points, np.arange(1.0, 201.0))
     with pytest.raises(Exception, match="sinkhorn_divergence"):
         read(w2(uneven), mild)
+
+
+def test_on_the_circle_any_number_of_weighted_tokens_is_sorted(read, read_batch):
+    """Against the linear program where that is small; 3,000 turned by 0.2 where nothing else can."""
+    mu = from_angles(RNG.normal(2.5, 0.8, 12), RNG.uniform(0.1, 1.0, 12))
+    nu = from_angles(RNG.uniform(-4, 4, 9), RNG.uniform(0.1, 1.0, 9))
+    cost = angles(mu.points, nu.points) ** 2
+    program = _program(cost, np.asarray(mu.weights), np.asarray(nu.weights))
+    assert read(w2(nu), mu) == pytest.approx(np.sqrt(program), abs=1e-8)
+    theta = RNG.uniform(-1, 1, 3000)
+    many, turned = from_angles(theta), from_angles(np.flip(theta) + 0.2)
+    assert read(w2(turned), many) == pytest.approx(0.2, rel=1e-12)
+    batch = uniform(Sphere(2), 5, seed=1, samples=2)
+    found = read_batch(w2(nu), batch)
+    assert found[1] == pytest.approx(float(read(w2(nu), batch.at(batch.points[1]))), rel=1e-12)
 
 
 def test_targets_are_checked(weighted, cloud, read):

@@ -41,7 +41,7 @@ def test_it_reaches_the_engines_clusters_for_the_same_seed(page, backend):
     np.testing.assert_allclose(tokens(page), start.points, atol=1e-14)
     run = flock.solve(
         flock.SA(9.0), start, t1=12.0, rtol=1e-9, atol=1e-11,
-        save=flock.Save(every=4.0, observe=[flock.clusters(angle=0.1), flock.energy]),
+        save=flock.Save(every=4.0, observe=[flock.clusters(link="spacing"), flock.energy]),
     )  # fmt: skip
     for expected, energy in zip(run["clusters"].values[1:], run["energy"].values[1:], strict=True):
         advance(page, 80)

@@ -167,7 +167,7 @@ def test_clusters_are_the_engines(name, space):
     mu = flock.from_array(
         flock.Euclidean(d) if flat else flock.Sphere(d), 7 * points if flat else points
     )
-    threshold = {"distance": 0.1} if flat else {"angle": 0.1}
+    threshold = {"distance": 0.1} if flat else {"link": "spacing"}
     snapshot = Snapshot(jnp.asarray(0.0), mu, flock.SA(1.0), Dense())
     found = answers()["flat" if flat else "clusters", name]
     count = int(make("clusters", **threshold)(snapshot))

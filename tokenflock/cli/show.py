@@ -94,6 +94,8 @@ def show(trajectory: Trajectory, folder: Path, result: dict[str, Any]) -> None:
     if not any(axis == "beta" or axis.startswith("sample") for axis in trajectory.coords):
         console.print(_table(trajectory))
     console.print(_health(result))
+    for name, note in trajectory.notes.items():
+        console.print(f"{name.replace('_', ' ')}: {note}")
     if trajectory.attributes["numerics"]["method"] == "Layers":
         console.print("times are layers x step: this clock runs slower than the flow's")
     files = [item.name for item in sorted(folder.iterdir()) if not item.name.startswith(".")]
@@ -134,6 +136,8 @@ def _table(trajectory: Trajectory) -> Any:
 
 
 def _heading(name: str, details: dict[str, Any]) -> str:
-    """The observable with the threshold it depends on."""
-    stated = [f"{key} {details[key]:g}" for key in ("angle", "distance") if details.get(key)]
+    """The observable with the threshold it depends on, and the rule that found it."""
+    stated = [f"{key} {details[key]:.4g}" for key in ("angle", "distance") if details.get(key)]
+    if details.get("link"):
+        stated.insert(0, str(details["link"]))
     return name.replace("_", " ") + (f" ({', '.join(stated)})" if stated else "")

@@ -24,7 +24,7 @@ from ..measure import uniform
 from ..models import SA, USA
 from ..plot.style import INK, PALETTE, REST
 from ..space import Sphere
-from ..terms import GELU, RELU, Perceptron
+from ..terms import GELU, RELU, Activation, Perceptron
 from .core import Album, Job
 
 ALBUM = Album("2601.21366v2")
@@ -173,11 +173,16 @@ def atom_counts(job: Job) -> xr.Dataset:
     )
 
 
+def drawn_neurons(d: int, seed: int, scale: float, activation: Activation) -> Perceptron:
+    """d neurons with omega_j of N(0, scale^2), the paper's law: ours divides by the width, d."""
+    return Perceptron.random(d, d, seed, scale * d**0.5, gradient=True, activation=activation)
+
+
 COUNTED = ("atoms", "clusters", "heaviest", "crowded", "mass_bound", "residual", "kappa", "scale")
 
 
 def _counted(job: Job, beta: float, seed: int, scale: float) -> tuple[float, ...]:
-    term = Perceptron.random(2, 2, seed, scale, gradient=True, activation=RELU)
+    term = drawn_neurons(2, seed, scale, RELU)
     start = uniform(Sphere(2), job.n, 1000 + seed)
     point = find_critical(USA(beta, "metastability", plus=term), start)
     counted, certificate = crowding(point), certify(point)
@@ -244,9 +249,7 @@ def readme_gallery(job: Job) -> xr.Dataset:
 
 def _path(job: Job, d: int, name: str, flow: str, times: np.ndarray) -> np.ndarray:
     direction, activation = FLOWS[flow]
-    term = Perceptron.random(
-        d, d, job.weights[d - 2], job.scale, gradient=True, activation=activation
-    )
+    term = drawn_neurons(d, job.weights[d - 2], job.scale, activation)
     ascent = MODELS[name](job.beta, plus=term)
     model = ascent if direction == "ascent" else reversed_model(ascent)
     start = uniform(Sphere(d), job.n, 42 + job.seed)

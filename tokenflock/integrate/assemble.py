@@ -54,7 +54,7 @@ def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
         axes,
         _coords(plan, x0, times),
         attributes_of(plan, x0, arrays, lead),
-        {thing.name: thing.attributes for thing in plan.observe},
+        {thing.name: thing.attributes_on(x0) for thing in plan.observe},
         plan.model,
         _blank(x0),
     )

@@ -13,6 +13,7 @@ from ..errors import require
 from ..observables import clusters
 from ..observables import diameter as diameter_of
 from ..observables.base import Snapshot
+from ..observables.components import threshold
 
 
 class Stop(eqx.Module):
@@ -30,17 +31,16 @@ class Stop(eqx.Module):
         return self.condition(snapshot, **dict(self.parameters))
 
 
-def at_clusters(count: int, angle: float | None = None, distance: float | None = None) -> Stop:
-    """Stop when at most `count` clusters are left, linked at an angle (sphere) or distance (R^d)."""
+def at_clusters(
+    count: int,
+    angle: float | None = None,
+    distance: float | None = None,
+    link: str | None = None,
+) -> Stop:
+    """Stop when at most `count` clusters are left, linked at an angle or by a rule, or a distance (R^d)."""
     require(count >= 1, f"count must be at least 1, got {count}")
-    require(
-        (angle is None) != (distance is None),
-        "clusters need one threshold: angle=... on a sphere, distance=... on R^d",
-    )
-    name, value = ("distance", distance) if angle is None else ("angle", angle)
-    require(value is not None and value > 0, f"{name} must be positive, got {value}")
-    threshold = (name, float(value or 0.0))
-    return Stop(_few_clusters, (("count", count), threshold), f"{count} clusters left")
+    linked = threshold(angle, distance, link)
+    return Stop(_few_clusters, (("count", count), *linked), f"{count} clusters left")
 
 
 def at_diameter(below: float) -> Stop:
@@ -55,9 +55,13 @@ def when(condition: Callable[[Snapshot], Array]) -> Stop:
 
 
 def _few_clusters(
-    snapshot: Snapshot, count: float, angle: float | None = None, distance: float | None = None
+    snapshot: Snapshot,
+    count: float,
+    angle: float | None = None,
+    distance: float | None = None,
+    link: str | None = None,
 ) -> Array:
-    return clusters(angle, distance)(snapshot) <= count
+    return clusters(angle, distance, link)(snapshot) <= count
 
 
 def _small_diameter(snapshot: Snapshot, below: float) -> Array:

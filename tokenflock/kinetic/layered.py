@@ -28,6 +28,7 @@ from ..masks import ALiBi, Causal
 from ..meanfield.circle import Fourier
 from ..meanfield.galerkin import Basis, Galerkin
 from ..meanfield.kernel import KernelSeries, kernel_series
+from ..meanfield.sampling import on_circle, row_quantiles
 from ..meanfield.starting import LARGEST_UNDERSHOOT, MASS_TOLERANCE
 from ..measure import Measure
 from ..noise import Brownian
@@ -110,6 +111,21 @@ class Layered(Discretisation):
 
     def check(self, model: Dynamics) -> None:
         _check_model(model)
+
+    def draw(self, state: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+        """A prompt: token i, in reading order, from the law at s = (i + 1/2)/n, linear between positions."""
+        for row in state:
+            Fourier(self.modes, self.tail).distribution(row)  # refuses negative densities
+        place = (np.arange(n) + 0.5) / n * self.positions
+        before = np.minimum(place.astype(int), self.positions - 1)
+
+        def waves(rows: slice) -> np.ndarray:
+            along = (place[rows] - before[rows])[:, None]
+            row = (1 - along) * state[before[rows]] + along * state[before[rows] + 1]
+            cos, sin = row[:, 1 : self.modes + 1], row[:, self.modes + 1 :]
+            return (cos - 1j * sin) / np.sqrt(2.0) / row[:, :1]
+
+        return on_circle(row_quantiles(waves, n, self.modes, random.uniform(size=n)))
 
     def advice(self) -> str:
         return (

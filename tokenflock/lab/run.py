@@ -131,6 +131,7 @@ def summary(job_id: str, run: Trajectory, folder: Path, seconds: float) -> dict[
         "time": np.asarray(run.arrays["final_time"]).tolist(),
         "clusters": _last(run, "clusters"),
         "energy": _last(run, "energy"),
+        "notes": run.notes,
         "health": run.health,
         "store": str(folder / STORE),
         "seconds": round(seconds, 3),

@@ -75,7 +75,7 @@ class WeightsSpec(Strict):
     times: list[float] | None = None
     pieces: list[WeightsSpec] | None = None
 
-    def build(self, d: int) -> weights.Schedule:
+    def build(self, d: int) -> weights.HeadSchedule:
         """The schedule of weights on R^d."""
         given = {name: getattr(self, name) for name in "QKVB" if getattr(self, name) is not None}
         if self.pieces is not None:
@@ -99,7 +99,7 @@ class WeightsSpec(Strict):
                 "Q = {law = 'Ginibre', scale = 0.5}; here every matrix is given",
             )
 
-    def _random(self, d: int, given: dict[str, object]) -> weights.Schedule:
+    def _random(self, d: int, given: dict[str, object]) -> weights.HeadSchedule:
         laws: dict[str, weights.Law | float] = {}
         for name, value in given.items():
             if isinstance(value, LawSpec):
@@ -178,30 +178,59 @@ class NoiseSpec(Strict):
 
 
 class PerceptronSpec(Strict):
-    """A random perceptron (width, seed, scale, gradient), or inner and outer matrices."""
+    """A random perceptron (width, seed, scale, gradient), or inner and outer matrices.
+
+    bias -- the biases, or for a random perceptron the size of the drawn ones. period and per, of a random
+    one: fresh weights in every layer, for the whole run or for every sample.
+    """
 
     width: int = Field(16, ge=1, le=1_000_000)
     seed: Seed = 0
     scale: float = 1.0
     gradient: bool = False
     activation: Literal["relu", "gelu"] = "relu"
+    period: float | None = Field(None, gt=0)
+    per: Literal["run", "sample"] = "run"
     inner: Matrix | None = None
     outer: Matrix | None = None
-    bias: list[float] | None = None
+    bias: float | list[float] | None = None
 
     def build(self, d: int) -> Perceptron:
         """The term."""
-        activation = ACTIVATIONS[self.activation]
         if self.inner is None and self.outer is None:
-            require(
-                self.bias is None, "a random perceptron draws its bias; give inner and outer too"
-            )
-            require_bytes(
-                16.0 * self.width * d, "the weights of this perceptron", "lower its width"
-            )
-            return Perceptron.random(
-                d, self.width, self.seed, self.scale, self.gradient, activation
-            )
+            return self._random(d)
         require(self.inner is not None and self.outer is not None, "give both inner and outer")
+        self._refuse_law_settings()
         inner, outer = rectangle("inner", self.inner), rectangle("outer", self.outer)
-        return Perceptron(inner, outer, self.bias, activation)  # pyright: ignore[reportArgumentType]
+        require(
+            not isinstance(self.bias, float),
+            f"bias = {self.bias} is the size of drawn biases; beside inner and outer give a list",
+        )
+        return Perceptron(inner, outer, self.bias, ACTIVATIONS[self.activation])
+
+    def _random(self, d: int) -> Perceptron:
+        require(
+            not isinstance(self.bias, list),
+            "a random perceptron draws its biases: bias is their size, one number; give inner and "
+            "outer too to list them",
+        )
+        require_bytes(16.0 * self.width * d, "the weights of this perceptron", "lower its width")
+        return Perceptron.random(
+            d,
+            self.width,
+            self.seed,
+            self.scale,
+            self.gradient,
+            ACTIVATIONS[self.activation],
+            bias=self.bias or 0.0,  # pyright: ignore[reportArgumentType]
+            period=self.period,
+            per=self.per,
+        )
+
+    def _refuse_law_settings(self) -> None:
+        """What belongs to drawn weights would otherwise be ignored in silence."""
+        for name in ("width", "seed", "scale", "gradient", "period", "per"):
+            require(
+                getattr(self, name) == type(self).model_fields[name].default,
+                f"plus.{name} belongs to a random perceptron; here inner and outer are given",
+            )

@@ -33,7 +33,7 @@ from .tokens import TokensSpec
 # How the types of a model's or law's parameters are written in a file.
 IN_A_FILE: dict[Any, Any] = {
     ArrayLike: Numbers,
-    weights.Schedule: WeightsSpec,
+    weights.HeadSchedule: WeightsSpec,
     masks.Mask: MaskSpec,
     normalisation.Normalisation: NormalisationSpec,
     noise.Noise: NoiseSpec,
@@ -203,7 +203,7 @@ class SaveSpec(Strict):
     at: list[float] | None = None
     log: LogTimes | None = None
     states: bool = True
-    observe: list[str | dict[str, Parameter]] = ["energy", {"name": "clusters", "angle": 0.1}]
+    observe: list[str | dict[str, Parameter]] = ["energy", {"name": "clusters", "link": "spacing"}]
 
     def build(self) -> Save:
         """The save plan."""
@@ -217,9 +217,10 @@ def _observable(entry: str | dict[str, Parameter]) -> Observable:
     if not isinstance(name, str):
         raise InputError(f"an observable needs a name, got {entry}")
     for key, value in parameters.items():
+        word = key == "link"
         require(
-            not isinstance(value, (str, bool)),
-            f"{name}: {key} must be a number or a list of numbers, got {value!r}",
+            isinstance(value, str) if word else not isinstance(value, (str, bool)),
+            f"{name}: {key} must be {'a word' if word else 'a number or a list of numbers'}, got {value!r}",
         )
     try:
         found = make(name, **parameters)
@@ -244,11 +245,12 @@ def _checked_label(label: object) -> str:
 
 
 class ClusterStop(Strict):
-    """Stop at this many clusters, linked at an angle on a sphere or a distance in R^d."""
+    """Stop at this many clusters, linked at an angle or by a rule on a sphere, at a distance in R^d."""
 
     count: int = Field(ge=1)
     angle: float | None = Field(default=None, gt=0)
     distance: float | None = Field(default=None, gt=0)
+    link: Literal["spacing"] | None = None
 
 
 class StopSpec(Strict):
@@ -262,7 +264,7 @@ class StopSpec(Strict):
         stops: list[Stop] = []
         if self.clusters is not None:
             chosen = self.clusters
-            stops.append(at_clusters(chosen.count, chosen.angle, chosen.distance))
+            stops.append(at_clusters(chosen.count, chosen.angle, chosen.distance, chosen.link))
         if self.diameter is not None:
             stops.append(at_diameter(self.diameter))
         return stops

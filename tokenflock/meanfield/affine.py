@@ -191,7 +191,7 @@ def check_affine(model: Dynamics, d: int) -> None:
         require(
             isinstance(term, Attention | Drift),
             f"{type(term).__name__} does not keep a Gaussian Gaussian: its field is not affine; use "
-            "attention and Drift, or tokens (normal(...) gives them: tokens(density, n, seed))",
+            "attention and Drift, or tokens: normal(...).sample(n, seed)",
         )
         if isinstance(term, Drift):
             require(

@@ -52,8 +52,10 @@ def rising(term: Term, d: int) -> Term | None:
 
 
 def has_potential(term: Term) -> bool:
-    """Whether the term is the gradient of a function of the point."""
-    return isinstance(term, Potential) or (isinstance(term, Perceptron) and term.omega is not None)
+    """Whether the term is the gradient of one function of the point, at all times."""
+    return isinstance(term, Potential) or (
+        isinstance(term, Perceptron) and term.has_fixed_potential
+    )
 
 
 def has_pairs(term: Attention) -> bool:
@@ -64,7 +66,7 @@ def has_pairs(term: Attention) -> bool:
 
 def potential(term: Term, x: Float[Array, "m d"]) -> Float[Array, " m"]:
     """f(x) of terms that pull alike on any measure; 0 of all others."""
-    if isinstance(term, Perceptron) and term.omega is not None:
+    if isinstance(term, Perceptron) and term.has_fixed_potential:
         return term.potential(x) / 2.0
     if isinstance(term, Potential):
         return jax.vmap(term.function)(x)

@@ -16,7 +16,7 @@ from ..integrate.core import Segment
 from ..integrate.outcome import GOOD, advise, count_outcomes, name_outcomes
 from ..provenance import provenance
 from ..runtime import is_traced
-from ..trajectory import Trajectory
+from ..trajectory import Trajectory, attributes_on
 from .solving import DensityPlan
 
 # Kept at every save for the health of a run.
@@ -62,7 +62,7 @@ def from_density_segment(plan: DensityPlan, x0: Density, segment: Segment, t1: f
         axes,
         coords_of(plan, times, dict(zip(x0.on.axes, x0.on.shape, strict=True))),
         density_attributes(plan, x0, arrays, t1),
-        _details(plan),
+        _details(plan, x0),
         plan.model,
         density=x0.at(jnp.zeros_like(x0.state)),
     )
@@ -96,9 +96,9 @@ def _inner_axes(plan: DensityPlan, x0: Density) -> dict[str, tuple[str, ...]]:
     return {"states": x0.on.axes, **{thing.name: thing.axes for thing in plan.observe}}
 
 
-def _details(plan: DensityPlan) -> dict[str, dict[str, Any]]:
+def _details(plan: DensityPlan, x0: Density) -> dict[str, dict[str, Any]]:
     known = {name: {"units": units, "long_name": says} for name, (units, says) in WATCHED.items()}
-    return {**known, **{thing.name: thing.attributes for thing in plan.observe}}
+    return {**known, **{thing.name: attributes_on(thing, x0) for thing in plan.observe}}
 
 
 def density_attributes(

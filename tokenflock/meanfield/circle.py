@@ -16,10 +16,13 @@ from ..density import Discretisation, Law
 from ..dynamics import Dynamics
 from ..errors import require
 from ..measure import Measure
+from ..runtime import ArrayLike
 from ..space import Space, Sphere
+from .cdf import CELLS_PER_MODE, Distribution, trimmed
 from .checks import check_model
 from .galerkin import Basis, Galerkin
 from .resolving import check_forces
+from .sampling import FEWEST_CELLS, check_rising, on_circle
 from .starting import check_coefficients, project
 
 # Nodes per mode: products of two series of degree M have degree 2M, and 3M nodes resolve their
@@ -81,6 +84,19 @@ class Fourier(Discretisation):
     def check_forces(self, model: Dynamics, state: Array) -> None:
         basis, finer = _basis(self.modes), _basis(2 * self.modes + 7)
         check_forces(model, state, basis, finer, f"use more than modes={self.modes}")
+
+    def distribution(self, state: ArrayLike) -> Distribution:
+        """The distribution function of a state, refused where the density is negative."""
+        c = np.asarray(state)
+        cos, sin = c[1 : self.modes + 1], c[self.modes + 1 :]
+        found = trimmed((cos - 1j * sin) / np.sqrt(2.0) / c[0])
+        advice = f"use more modes than {self.modes}, or Quantiles(n)"
+        check_rising(found.table(max(FEWEST_CELLS, CELLS_PER_MODE * self.modes))[1], advice)
+        return found
+
+    def draw(self, state: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+        """By the inverse of the distribution function, to rounding."""
+        return on_circle(self.distribution(state).quantiles(random.uniform(size=n)))
 
     def advice(self) -> str:
         return (

@@ -1,6 +1,6 @@
 """Named densities to start from, as functions of points; a factor does not matter.
 
-Each is a function of points (m, d) that `Density.from_law` divides by its integral.
+Each is a function of points (m, d) that `Density.from_law` divides by its integral. `sample` draws tokens.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from ..density import Law
 from ..errors import require
+from .drawing import sample as sample
 
 
 def uniform() -> Law:

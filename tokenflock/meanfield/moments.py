@@ -25,7 +25,6 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -45,6 +44,7 @@ from .affine import Gaussian, Head, check_affine, drift_matrix, field, heads_of,
 from .checks import check_model
 from .coupling import coupling_energy, coupling_power
 from .halving import Halving
+from .sampling import LARGEST_UNDERSHOOT
 
 # How far rounding may take a covariance from symmetric and semidefinite, relative to its size.
 ROUNDING = 1e-12
@@ -103,6 +103,17 @@ class Moments(Discretisation):
             "layer norm puts tokens on a sphere, where no measure is Gaussian; leave out normalisation",
         )
         check_affine(model, self.d)
+
+    def draw(self, state: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+        """mean + L z with L L^T = covariance, z standard normal."""
+        values, vectors = np.linalg.eigh(state[1:])
+        size = max(float(np.max(np.abs(values))), 1e-300)
+        require(
+            float(values[0]) >= -LARGEST_UNDERSHOOT * size,
+            f"the covariance has the eigenvalue {values[0]:.3g}, so it is that of no law; lower atol",
+        )
+        factor = vectors * np.sqrt(np.maximum(values, 0.0))
+        return state[0] + random.normal(size=(n, self.d)) @ factor.T
 
     def controller(
         self, given: diffrax.AbstractStepSizeController
@@ -247,7 +258,7 @@ class MomentScheme(Scheme):
     def measure(self, state: Array) -> Measure:
         raise InputError(
             "a Gaussian density has no points with the same integrals: of observables it has "
-            f"{', '.join(sorted(self.functionals()))}; for others draw tokens with tokens(density, n, seed)"
+            f"{', '.join(sorted(self.functionals()))}; for others draw tokens: density.sample(n, seed)"
         )
 
     def values(self, state: Array) -> Array:
@@ -344,17 +355,3 @@ def normal(mean: ArrayLike, covariance: ArrayLike, horizon: float = 1e8) -> Dens
         f"the covariance must be positive semidefinite, got the eigenvalue {smallest:.3g}",
     )
     return Density(Moments(d, horizon), np.concatenate([centre[None], symmetric]))
-
-
-def tokens(density: Density, n: int, seed: int) -> Measure:
-    """n independent tokens of a Gaussian density."""
-    require(
-        isinstance(density.on, Moments),
-        f"tokens are drawn from densities on Moments(d), got {density.on}; use as_measure()",
-    )
-    require(n >= 1, f"n must be at least 1, got {n}")
-    mu = gaussian(density.state)
-    values, vectors = jnp.linalg.eigh(mu.covariance)
-    factor = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
-    draws = jr.normal(jr.key(seed), (n, mu.mean.size), dtype=jnp.float64)
-    return Measure(density.space, mu.mean + draws @ factor.T)

@@ -42,6 +42,7 @@ from .ascent import pair_energy, potential, rising
 from .cdf import distribution_of_law, middle_masses
 from .checks import check_model
 from .resolving import largest_over_betas
+from .sampling import on_circle
 
 # Errors allowed to sums over quantiles: the first that rounding lets a fast reduction keep.
 SUMS_TOLERANCES = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
@@ -108,6 +109,12 @@ class Quantiles(Discretisation):
     def check_forces(self, model: Dynamics, state: Array) -> None:
         strain = largest_over_betas(lambda one: self.scheme().strain(one, 0.0, state), model)
         require(strain <= self.overlap, self._alone())
+
+    def draw(self, state: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+        """Uniform between neighbouring quantiles, where the density is 2 pi/(n g_m); at atoms, the atom."""
+        cell, along = np.divmod(random.uniform(size=n) * self.n, 1.0)
+        cell = np.minimum(cell.astype(int), self.n - 1)
+        return on_circle(state[cell] + along * np.asarray(gaps(jnp.asarray(state)))[cell])
 
     def advice(self) -> str:
         return (

@@ -30,9 +30,14 @@ from .galerkin import Basis, Galerkin
 from .kernel import is_plain
 from .legendre import associated_legendre, associated_slopes, gauss
 from .resolving import check_forces
+from .sampling import AxialLaw, check_undershoot, row_quantiles
 from .starting import check_coefficients, project
 
 MOST_DEGREES = 512
+# Undershoots are looked for on the nodes of at least this degree.
+FEWEST_CHECKED = 24
+# A density below this is rounding of its series.
+SMALLEST_DENSITY = 1e-18
 # Arrays of the size of the score matrix that a sum over the nodes holds at once.
 COPIES_OF_SCORES = 3
 
@@ -93,6 +98,28 @@ class Harmonics(Discretisation):
         basis, finer = _basis(self.degree), _basis(self._finer)
         check_forces(model, state, basis, finer, f"use more than degree={self.degree}")
 
+    def draw(self, state: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+        """u = <x, e_1> by the inverse of its law, then the longitude by that of its law given u."""
+        advice = f"use more than degree={self.degree}"
+        # On the nodes of a finer basis: higher degrees stand behind the lower ones in a state.
+        finer = _basis(max(self._finer, FEWEST_CHECKED))
+        values = finer.synthesise(jnp.zeros((finer.degree + 1) ** 2).at[: state.size].set(state))
+        check_undershoot(-float(jnp.minimum(values, 0.0) @ finer.weights), advice)
+        degree = np.arange(self.degree + 1)
+        u = AxialLaw(3, state[degree * (degree + 1)]).quantiles(random.uniform(size=n), advice)
+        longitude = row_quantiles(
+            lambda rows: self._waves_around(state, u[rows]), n, self.degree, random.uniform(size=n)
+        )
+        s = np.sqrt((1 - u) * (1 + u))
+        return np.stack([u, s * np.cos(longitude), s * np.sin(longitude)], axis=-1)
+
+    def _waves_around(self, state: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """c_k(u)/c_0(u) of the density along the circle of latitude u, (len(u), degree)."""
+        basis = _basis(self.degree)
+        orders = np.asarray(basis.orders(jnp.asarray(state)))
+        waves = np.einsum("mlt,ml->tm", associated_legendre(self.degree, u), orders)
+        return waves[:, 1:] / 2.0 / np.maximum(waves[:, :1].real, SMALLEST_DENSITY)
+
     def advice(self) -> str:
         return (
             f"its highest degrees have grown to {self.tail:g}: use more than "
@@ -143,10 +170,10 @@ class HarmonicBasis(Basis):
         return Sphere(3)
 
     def synthesise(self, c: Float[Array, " mode"]) -> Float[Array, " node"]:
-        return self._values(_to_latitudes(self.legendre, self._orders(c)))
+        return self._values(_to_latitudes(self.legendre, self.orders(c)))
 
     def gradient(self, c: Float[Array, " mode"]) -> Float[Array, "node 2"]:
-        orders = self._orders(c)
+        orders = self.orders(c)
         south = self._values(_to_latitudes(self.slopes, orders))
         # d/dphi of (A - iB) e^{i m phi} multiplies it by i m.
         east = self._values(1j * _to_latitudes(self.turning, orders))
@@ -163,7 +190,7 @@ class HarmonicBasis(Basis):
     def measure(self, masses: Float[Array, " node"]) -> Measure:
         return Measure(Sphere(3), self.nodes, masses, ordered=False)
 
-    def _orders(self, c: Float[Array, " mode"]) -> Array:
+    def orders(self, c: Float[Array, " mode"]) -> Array:
         """A_lm - i B_lm with rho = Re sum (A - iB) P_lm e^{i m phi}: the coefficients as (m, l)."""
         zonal = jnp.arange(self.degree + 1)[:, None] == 0
         inside = self.cosines >= 0

@@ -13,8 +13,9 @@ where it changes sign because X and Y stay in [-pi, pi] on [0, 1].
 | density, atoms | primitives of p, theta p, theta^2 p from the Fourier series | root of the slope |
 | density, density | the trapezoid rule along the coupling, doubled until it rests | root of the slope |
 
-All on the host in NumPy. Atoms cost O(n log n) per evaluation of the slope, a density and n atoms n times
-its modes, two densities O(n).
+All on the host in NumPy; between atoms by `observables.circle_atoms`. Atoms are sorted once; after that a
+slope costs O(n log n) between atoms and O(n) between a density and n atoms, whatever its modes, or between
+two densities. Slopes are evaluated some 10 to 60 times.
 
 The coupling of two densities p, q at a shift is the curve F(x) - G(y) = alpha, and equal masses are no way
 to walk it: where densities are small, quantiles run. Walked by s = (x + y)/2 both do smoothly,
@@ -30,21 +31,21 @@ converge exponentially, at a rate that small densities do not lower.
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import warnings
 from collections.abc import Callable
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from scipy.interpolate import make_interp_spline
 from scipy.optimize import root_scalar
 
 from ..density import Density
 from ..errors import InputError, require
 from ..measure import Measure
+from ..observables.circle_atoms import Atoms, atoms_of, between_atoms
 from ..space import Sphere
-from .cdf import CUT, Distribution, trimmed
+from .cdf import CUT, Distribution
+from .cdf import MASS_TOLERANCE as MASS_ROUNDING
 from .circle import Fourier
 from .quantiles import Quantiles
 
@@ -62,11 +63,10 @@ GUESSING_CELLS = 1 << 12
 MASS_TOLERANCE = 1e-12
 # The root of the slope of a coarser rule is looked for this near on the next one, first.
 NEARBY = 1e-4
-# A series may undershoot by this much mass and still be read as a measure.
-LARGEST_UNDERSHOOT = 1e-6
-SHIFT_TOLERANCE = 4e-16
 # C is stationary there, so C is exact to rounding.
 ROOT_TOLERANCE = 1e-14
+# Quantiles this good are enough to find the shift, at which C is stationary.
+GUESSING_MASS = 1e-10
 
 
 def w2_on_circle(mu: Density | Measure, nu: Density | Measure) -> float:
@@ -79,7 +79,7 @@ def w2_on_circle(mu: Density | Measure, nu: Density | Measure) -> float:
     """
     first, second = as_line(mu), as_line(nu)
     if isinstance(first, Atoms) and isinstance(second, Atoms):
-        squared = _between_atoms(first, second)
+        squared = between_atoms(first, second)
     elif isinstance(first, Atoms):
         assert isinstance(second, Distribution)
         squared = _to_atoms(second, first)
@@ -90,33 +90,13 @@ def w2_on_circle(mu: Density | Measure, nu: Density | Measure) -> float:
     return float(np.sqrt(max(squared, 0.0)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Atoms:
-    """Angles in [-pi, pi), increasing, with the mass up to and including each."""
-
-    angles: Float[np.ndarray, " n"]
-    masses: Float[np.ndarray, " n"]
-
-    def quantiles(self, levels: np.ndarray, side: str) -> np.ndarray:
-        """Lifted quantiles; at a jump the value before it (`left`) or after it (`right`)."""
-        turns = np.floor(levels)
-        wanted = "left" if side == "left" else "right"
-        index = np.searchsorted(self.masses, levels - turns, side=wanted)
-        return self.lifted(index) + 2 * np.pi * turns
-
-    def lifted(self, index: np.ndarray) -> np.ndarray:
-        """The angle of atom number index, counted on around the circle."""
-        turns, atom = np.divmod(index, self.angles.size)
-        return self.angles[atom] + 2 * np.pi * turns
-
-
 Line = Atoms | Distribution
 
 
 def as_line(mu: Density | Measure) -> Line:
     """A measure on the circle by its quantile function, cut at -pi."""
     if isinstance(mu, Density) and isinstance(mu.on, Fourier):
-        return _series(mu.on, np.asarray(mu.state))
+        return mu.on.distribution(mu.state)
     tokens = mu.as_measure() if isinstance(mu, Density) and isinstance(mu.on, Quantiles) else mu
     if not isinstance(tokens, Measure) or tokens.space != Sphere(2):
         raise InputError(
@@ -127,62 +107,7 @@ def as_line(mu: Density | Measure) -> Line:
         tokens.batch_shape == (),
         f"w2_on_circle compares two measures, got samples of shape {tokens.batch_shape}; take one",
     )
-    points, weights = np.asarray(tokens.points), np.asarray(tokens.weights)
-    # arctan2 gives (-pi, pi]; the cut belongs to the left end.
-    angles = np.arctan2(points[:, 1], points[:, 0])
-    angles = np.where(angles >= np.pi, CUT, angles)
-    order = np.argsort(angles, kind="stable")
-    masses = np.cumsum(weights[order])
-    return Atoms(angles[order], np.append(masses[:-1] / masses[-1], 1.0))
-
-
-def _series(on: Fourier, state: np.ndarray) -> Distribution:
-    values = np.asarray(on.scheme().values(jnp.asarray(state)))
-    undershoot = -float(np.mean(np.minimum(values, 0.0)))
-    require(
-        undershoot <= LARGEST_UNDERSHOOT,
-        f"the density is negative on a mass of {undershoot:.2g}, so it is no measure; use more modes than "
-        f"{on.modes}, or Quantiles(n)",
-    )
-    cos, sin = state[1 : on.modes + 1], state[on.modes + 1 :]
-    return trimmed((cos - 1j * sin) / np.sqrt(2.0) / state[0])
-
-
-# --- Atoms and atoms ------------------------------------------------------------------------------
-
-
-def _between_atoms(mu: Atoms, nu: Atoms) -> float:
-    """The least C: at a breakpoint of this convex, piecewise linear function, found to rounding."""
-    low, high = -1.0, 1.0
-    while high - low > SHIFT_TOLERANCE:
-        shift = (low + high) / 2.0
-        if _slope(mu, nu, shift, "right") < 0:
-            low = shift
-        elif _slope(mu, nu, shift, "left") > 0:
-            high = shift
-        else:
-            return _cost(mu, nu, shift)
-    return min(_cost(mu, nu, low), _cost(mu, nu, high))
-
-
-def _slope(mu: Atoms, nu: Atoms, shift: float, side: str) -> float:
-    """One-sided derivative of C: every jump y_j -> y_{j+1} of Y moves to larger masses.
-
-    sum_j ((x_j - y_j)^2 - (x_j - y_{j+1})^2), x_j = X at the jump, approached from that side.
-    """
-    here = nu.angles
-    after = nu.lifted(np.arange(1, here.size + 1))
-    x = mu.quantiles(nu.masses + shift, side)
-    return float(np.sum((after - here) * (2.0 * x - here - after)))
-
-
-def _cost(mu: Atoms, nu: Atoms, shift: float) -> float:
-    """C(shift), exactly: both quantile functions are constant between the merged levels."""
-    jumps = nu.masses + shift
-    levels = np.sort(np.concatenate([[0.0], mu.masses, jumps - np.floor(jumps)]))
-    middle = (levels[1:] + levels[:-1]) / 2.0
-    apart = mu.quantiles(middle, "right") - nu.quantiles(middle - shift, "right")
-    return float(np.sum(np.diff(levels) * apart**2))
+    return atoms_of(np.asarray(tokens.points), np.asarray(tokens.weights))
 
 
 # --- A density and atoms --------------------------------------------------------------------------
@@ -193,10 +118,10 @@ def _to_atoms(mu: Distribution, nu: Atoms) -> float:
     here, after = nu.angles, nu.lifted(np.arange(1, nu.angles.size + 1))
 
     def slope(shift: float) -> float:
-        x = _lifted_quantiles(mu, nu.masses + shift)
+        x = _lifted_quantiles(mu, nu.masses + shift, GUESSING_MASS)
         return float(np.sum((after - here) * (2.0 * x - here - after)))
 
-    shift = _root(slope)
+    shift = _root_near(slope, _shift_of_lines(mu, nu))
     levels = np.append(nu.masses[-1:] - 1.0, nu.masses) + shift
     ends = _lifted_quantiles(mu, levels)
     whole, first, second = mu.moments(ends)
@@ -204,9 +129,26 @@ def _to_atoms(mu: Distribution, nu: Atoms) -> float:
     return float(np.sum(parts))
 
 
-def _lifted_quantiles(mu: Distribution, levels: np.ndarray) -> np.ndarray:
+def _shift_of_lines(mu: Distribution, nu: Atoms) -> float:
+    """About the best shift: that of the quantile function made of straight lines, which is cheap."""
+    angles, masses = mu.table(max(GUESSING_CELLS, CELLS_PER_MODE * mu.coefficients.size))
+    masses = np.maximum.accumulate(masses)
+    here, after = nu.angles, nu.lifted(np.arange(1, nu.angles.size + 1))
+
+    def slope(shift: float) -> float:
+        levels = nu.masses + shift
+        turns = np.floor(levels)
+        x = np.interp(levels - turns, masses, angles) + 2 * np.pi * turns
+        return float(np.sum((after - here) * (2.0 * x - here - after)))
+
+    return root_scalar(slope, bracket=(-1.0, 1.0), method="brentq", xtol=NEARBY / 10).root
+
+
+def _lifted_quantiles(
+    mu: Distribution, levels: np.ndarray, tolerance: float = MASS_ROUNDING
+) -> np.ndarray:
     turns = np.floor(levels)
-    return mu.quantiles(levels - turns) + 2 * np.pi * turns
+    return mu.quantiles(levels - turns, tolerance) + 2 * np.pi * turns
 
 
 def _root(slope: Callable[[float], float], bracket: tuple[float, float] = (-1.0, 1.0)) -> float:
@@ -243,6 +185,8 @@ def _root_near(slope: Callable[[float], float], guess: float | None) -> float:
     """The root of an increasing function, first sought near a guess."""
     if guess is None:
         return _root(slope)
+    # The root finder asks for the ends again.
+    slope = functools.cache(slope)
     low, high = max(guess - NEARBY, -1.0), min(guess + NEARBY, 1.0)
     inside = slope(low) <= 0 <= slope(high)
     return _root(slope, (low, high)) if inside else _root(slope)

@@ -16,9 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from scipy.special import betainc, betaincinv, betaln
 
-from ..density import Density, Discretisation, Law
+from ..density import Discretisation, Law
 from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..measure import Measure
@@ -32,6 +31,7 @@ from .galerkin import Basis, Galerkin
 from .kernel import is_plain
 from .legendre import gauss, gegenbauer, gegenbauer_slopes
 from .resolving import check_forces
+from .sampling import AxialLaw, about_axis
 from .starting import check_coefficients, project
 
 MOST_DEGREES = 4096
@@ -39,8 +39,6 @@ MOST_DEGREES = 4096
 MERIDIAN_TOLERANCE = 1e-9
 # Largest sum_l p_l^2 at which 1e-16 in every coefficient moves the density by less than 1e-8.
 LARGEST_KERNEL = 1e16
-# Points of the table that inverts the law of u for sampling.
-TABLE = 1 << 15
 
 
 class Zonal(Discretisation):
@@ -48,7 +46,7 @@ class Zonal(Discretisation):
 
     The state is (c_0, .., c_degree), c_0 = 1. No points and weights stand for such a measure in d > 2:
     observables with a formula for densities can be read (energies, order_parameter, entropy,
-    largest_density, peaks); for others draw tokens by `Zonal.sample(density, n, seed)`. For large d the
+    largest_density, peaks); for others draw tokens by `density.sample(n, seed)`. For large d the
     density next to the poles, where next to no mass is, is lost to rounding: `lowest_density` and
     `largest_density` leave those nodes out. `tail` as in Fourier.
     """
@@ -113,42 +111,14 @@ class Zonal(Discretisation):
     def advice(self) -> str:
         return (
             f"its highest degrees have grown to {self.tail:g}: use more than "
-            f"degree={self.degree}, or tokens: Zonal.sample(density, n, seed)"
+            f"degree={self.degree}, or tokens: density.sample(n, seed)"
         )
 
-    @staticmethod
-    def sample(density: Density, n: int, seed: int) -> Measure:
-        """n independent tokens of a zonal density: u by its inverse law, the rest uniform about the axis.
-
-        P(<x, e_1> <= u) = betainc - (1-u^2) w(u) sum_{l>0} c_l p_l'(u)/(l(l+d-2)) exactly, w the density of
-        u under the uniform law; it is inverted on a table of 32768 uniform quantiles.
-        """
-        on = density.on
-        require(
-            isinstance(on, Zonal), f"Zonal.sample needs a density on Zonal(d, degree), got {on}"
-        )
-        assert isinstance(on, Zonal)
-        require(isinstance(n, int) and n >= 2, f"need an integer n >= 2 tokens, got n={n!r}")
-        random = np.random.default_rng(seed)
-        u = _inverse_law(on, np.asarray(density.state), random.uniform(size=n))
-        around = random.normal(size=(n, on.d - 1))
-        around /= np.linalg.norm(around, axis=-1, keepdims=True)
-        s = np.sqrt((1 - u) * (1 + u))
-        return Measure(on.space, np.concatenate([u[:, None], s[:, None] * around], axis=-1))
-
-
-def _inverse_law(on: Zonal, state: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    half = (on.d - 1) / 2
-    grid = 2 * betaincinv(half, half, np.linspace(0.0, 1.0, TABLE)) - 1
-    inside = (1 - grid) * (1 + grid)
-    degree = np.arange(1, on.degree + 1)
-    share = state[1:] / (degree * (degree + on.d - 2))
-    bump = share @ gegenbauer_slopes(on.d, on.degree, grid)[1:]
-    with np.errstate(divide="ignore"):
-        weight = np.exp(half * np.log(inside) - betaln(0.5, half))
-    law = betainc(half, half, (1 + grid) / 2) - weight * bump
-    # Where the density is negative the law would fall: the share of that mass is left out.
-    return np.interp(levels, np.maximum.accumulate(law), grid)
+    def draw(self, state: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+        """u by its inverse law, to rounding; the rest uniform about the axis."""
+        law = AxialLaw(self.d, state)
+        u = law.quantiles(random.uniform(size=n), f"use more than degree={self.degree}")
+        return about_axis(u, self.d, random)
 
 
 class ZonalBasis(Basis):
@@ -222,7 +192,7 @@ class ZonalBasis(Basis):
     def measure(self, masses: Float[Array, " node"]) -> Measure:
         raise InputError(
             f"a zonal density on S^{self.nodes.shape[-1] - 1} is no sum over its nodes; draw tokens by "
-            "Zonal.sample(density, n, seed), or read observables with a formula for densities (energy, "
+            "density.sample(n, seed), or read observables with a formula for densities (energy, "
             "order_parameter, entropy, free_energy, largest_density, peaks)"
         )
 

@@ -33,9 +33,10 @@ class Snapshot(eqx.Module):
 class Observable(eqx.Module):
     """`compute(snapshot, **parameters, **data)` with the name, units and axes of its value.
 
-    `parameters` are plain numbers (they select a compiled program), `data` are arrays. `axes` names
+    `parameters` are plain values (they select a compiled program), `data` are arrays. `axes` names
     the dimensions of the value; `coords` labels them. The axis "token" has the size n. Left out, axes are
-    found from the value (`settle`). A plain function of a snapshot is accepted wherever this is.
+    found from the value (`settle`). A plain function of a snapshot is accepted wherever this is. `notes`
+    says what the parameters come to on given tokens, to be written beside the values.
     """
 
     name: str = eqx.field(static=True)
@@ -46,6 +47,7 @@ class Observable(eqx.Module):
     labels: tuple[tuple[str, tuple[float, ...]], ...] = eqx.field(static=True, default=())
     data: dict[str, Array] = eqx.field(default_factory=dict)
     says: str = eqx.field(static=True, default="")
+    notes: Callable[..., dict[str, Any]] | None = eqx.field(static=True, default=None)
 
     def __call__(self, snapshot: Snapshot) -> Array:
         """The value at one snapshot."""
@@ -71,3 +73,8 @@ class Observable(eqx.Module):
     def attributes(self) -> dict[str, Any]:
         """What is written beside the values: units, meaning, parameters."""
         return {"units": self.units, "long_name": self.says, **dict(self.parameters)}
+
+    def attributes_on(self, measure: Measure) -> dict[str, Any]:
+        """The attributes, with what the parameters come to on these tokens."""
+        more = {} if self.notes is None else self.notes(measure, **dict(self.parameters))
+        return {**self.attributes, **more}

@@ -110,8 +110,8 @@ def _external(snapshot: Snapshot, mu: Measure) -> Float[Array, ""]:
     """sum_i w_i v(x_i)/2 of gradient-structured perceptrons, sum_i w_i f(x_i) of potentials."""
     total = jnp.zeros(())
     for term in snapshot.model.parts():
-        if isinstance(term, Perceptron) and term.omega is not None:
-            total += weighted_sum(mu, term.potential(mu.points)) / 2.0
+        if isinstance(term, Perceptron) and term.weights.is_gradient():
+            total += weighted_sum(mu, term.potential(mu.points, snapshot.t)) / 2.0
         if isinstance(term, Potential):
             total += weighted_sum(mu, jax.vmap(term.function)(mu.points))
     return total

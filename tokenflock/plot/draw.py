@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..space import Sphere
+from ..theory import spacing_angle
 from ..trajectory import Trajectory
 from .series import fill_series, is_layers, scalar_names
 from .style import INK, PALETTE, styled
 from .views import cluster_colours, one_sample, rows_at, saved_states, view_of
 
 KINDS = ("overview", "tokens", "series", "gram", "attention")
-# Linking angle of the clusters that colour the tokens, written on the figure.
-COLOUR_ANGLE = 0.1
+# Linking distance of the clusters that colour tokens in R^d; on a sphere the rule "spacing" finds an angle.
+COLOUR_DISTANCE = 0.1
 MOST_SHOWN = 2000
 # Clusters form early and plateaus last: the picture between the ends is at a tenth of the way.
 SHOWN_EARLY = 0.1
@@ -48,8 +50,15 @@ def token_colours(run: Trajectory, sample: tuple[int, ...] | None) -> np.ndarray
 
     points = jnp.asarray(one_sample(run, "final_points", sample)[shown_tokens(run)])
     space = run.blank_measure.space
-    near = space.distance(points[:, None], points[None]) <= COLOUR_ANGLE
+    near = space.distance(points[:, None], points[None]) <= colour_link(run)
     return cluster_colours(np.asarray(component_labels(near)))
+
+
+def colour_link(run: Trajectory) -> float:
+    """The linking angle (sphere) or distance of the colours, for as many tokens as are shown."""
+    if not isinstance(run.blank_measure.space, Sphere):
+        return COLOUR_DISTANCE
+    return float(spacing_angle(shown_tokens(run).size, run.blank_measure.d))
 
 
 def shown_tokens(run: Trajectory) -> np.ndarray:
@@ -167,8 +176,13 @@ def _caption(run: Trajectory, sample: Any) -> str:
     clock = ", discrete layers (not the flow's clock)" if is_layers(run) else ""
     return (
         f"{run.attributes['label']}, n = {measure.n}{few}, d = {measure.d}{beta}{clock}; "
-        f"colours: clusters at the end, linking angle {COLOUR_ANGLE:g}"
+        f"colours: clusters at the end, {_linked(run)}"
     )
+
+
+def _linked(run: Trajectory) -> str:
+    sphere = isinstance(run.blank_measure.space, Sphere)
+    return f"linking {'angle' if sphere else 'distance'} {colour_link(run):.3g}"
 
 
 def _rebuildable(run: Trajectory) -> bool:

@@ -38,7 +38,8 @@ def fill_series(run: Trajectory, sample: Any, panels: Any, names: list[str]) -> 
         )
         details = run.details.get(name, {})
         angle = details.get("angle")
-        note = f"\n(angle {angle:g})" if angle else ""
+        note = f"\n(angle {angle:.3g})" if angle else ""
+        note += "\nmeans nothing" if details.get("note") else ""
         axes.set_ylabel(name.replace("_", " ") + note)
         axes.tick_params(labelbottom=axes is panels[-1])
     panels[-1].set_xlabel("time t" + (" (layers x step)" if is_layers(run) else ""))

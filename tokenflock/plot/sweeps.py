@@ -228,7 +228,8 @@ def _label(dataset: Any, name: str) -> str:
     details = dataset[name].attrs
     units, angle = details.get("units"), details.get("angle")
     unit = f" [{legible(units, 16)}]" if units and units not in ("1", "dimensionless") else ""
-    return words(name) + unit + (f" (angle {angle:g})" if isinstance(angle, int | float) else "")
+    linked = f" (angle {angle:.3g})" if isinstance(angle, int | float) else ""
+    return words(name) + unit + linked + (": means nothing" if details.get("note") else "")
 
 
 def _title(

@@ -181,7 +181,7 @@ def random_chains(
     meter = RichProgressMeter() if progress else diffrax.NoProgressMeter()
     end, seen = _run_all(chain, keys, x0, looks, jnp.asarray(every), tuple(observe), meter)
     facts = {"step": step, "heads": heads, "seed": seed, "n": x0.n, "d": x0.d, **provenance()}
-    return _dataset(end if states else None, seen, observe, every * np.arange(looks + 1), facts)
+    return _dataset(x0, end if states else None, seen, observe, every * np.arange(looks + 1), facts)
 
 
 def _batch(x0: Measure, chains: int | None) -> Measure:
@@ -212,6 +212,7 @@ def _numbers(chain: Chain, x0: Measure, observe: Sequence[Observable]) -> int:
 
 
 def _dataset(
+    x0: Measure,
     end: Array | None,
     seen: dict[str, Array],
     observe: Sequence[Observable],
@@ -224,7 +225,7 @@ def _dataset(
         thing.name: (
             ("chain", "layer", *thing.axes),
             np.asarray(seen[thing.name]),
-            thing.attributes,
+            thing.attributes_on(x0),
         )
         for thing in observe
     }

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import TokenflockError
+from ..integrate.adjoint import VALUE
 from ..integrate.api import initial_state
 from ..integrate.core import COUNTERS, Plan, integrate_one
 from ..integrate.outcome import ADVICE, OUTCOMES, name_outcome, succeeded
@@ -175,7 +176,7 @@ def run_cell(plan: Plan, cell: Varying, times: Any, merges: bool) -> dict[str, A
     )
     # Whether tokens merge changes what a state holds; by how much they must approach is in the plan.
     state = initial_state(cell.model, cell.measure, Merge(1.0) if merges else None)
-    segment = integrate_one(whole, cell.model, cell.measure, state, times, whole.key)
+    segment = integrate_one(VALUE, whole, cell.model, cell.measure, state, times, whole.key)
     missing = jnp.isinf(segment.times)
     kept = {
         name: jnp.where(missing.reshape(-1, *(1,) * (value.ndim - 1)), jnp.nan, value)

@@ -21,11 +21,13 @@ from ..dynamics import Dynamics
 from ..errors import InputError, TokenflockError, require
 from ..integrate.api import prepare
 from ..integrate.core import Plan
+from ..integrate.save import filled_jumps
 from ..lab.files import validated
 from ..lab.job import check_common_noise, check_redraws
 from ..lab.spec import RunSpec, build_model
 from ..lab.tokens import build_tokens
 from ..measure import Measure
+from ..runtime import as_array
 from .grid import Axis, Index
 from .plan import Sweep
 
@@ -134,7 +136,7 @@ class Cells:
 
         def checked_jumps() -> Array:
             model.check(measure, spec.solve.t1)
-            return jnp.asarray(model.jumps(spec.solve.t1), dtype=float)
+            return as_array(filled_jumps(model.jumps(spec.solve.t1)))
 
         key = ("jumps", self._key(index, "model."), shape, settings)
         return frame, self.kept.get(key, checked_jumps)

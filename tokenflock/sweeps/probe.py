@@ -206,7 +206,7 @@ def _variables(cell: Cell, time: str) -> list[Variable]:
             thing = observed.get(plain)
             inner = STATE_AXES[name] if thing is None else thing.axes
             dims = inner if name != plain else (time, *inner)
-            attributes = {} if thing is None else thing.attributes
+            attributes = {} if thing is None else thing.attributes_on(cell.varying.measure)
             found.append(Variable(name, dims, value.shape, "float64", np.nan, attributes))
     return found
 
@@ -223,7 +223,17 @@ def _larger(one: Variable, other: Variable) -> Variable:
         "or make two sweeps",
     )
     shape = tuple(max(sizes) for sizes in zip(one.shape, other.shape, strict=True))
-    return Variable(one.name, one.dims, shape, one.dtype, one.fill, one.attributes)
+    return Variable(one.name, one.dims, shape, one.dtype, one.fill, _shared(one, other))
+
+
+def _shared(one: Variable, other: Variable) -> dict[str, Any]:
+    """What is said of both; a linking angle that changes with n is left to its rule."""
+    first, second = one.attributes, other.attributes
+    kept = {key: value for key, value in first.items() if second.get(key) == value}
+    if not (first.get("meaningful", True) and second.get("meaningful", True)):
+        note = first.get("note") or second.get("note")
+        kept |= {"meaningful": False, "note": f"in some cells {note}"}
+    return kept
 
 
 def _coordinates(probes: list[Cell], found: dict[str, Variable]) -> dict[str, np.ndarray]:

@@ -4,6 +4,7 @@ equiangular     tokens sharing one inner product: gamma(t), times, tails (SA and
 normalisation   the same under post, pre, mix, peri, ngpt and sqrt layer norm; the exact layer map
 clusters        two tokens, two clusters, lifetimes, energy plateaus, the pairing phase
 metastability   how long separated caps stay apart
+spacing         linking angles: how many clusters chance makes of uniform tokens
 uniform         energies, hemispheres and linear growth rates around the uniform measure
 noise           critical temperatures, order parameter, spherical Brownian motion
 perceptron      attention with a perceptron on the circle: masses and atoms of SOPD states
@@ -148,6 +149,9 @@ from .sinkhorn import sinkhorn_shift as sinkhorn_shift
 from .sinkhorn import softmax_curl as softmax_curl
 from .sinkhorn import softmax_heat_variance as softmax_heat_variance
 from .sinkhorn import softmax_shift as softmax_shift
+from .spacing import means_something as means_something
+from .spacing import spacing_angle as spacing_angle
+from .spacing import uniform_clusters as uniform_clusters
 from .stochastic import antipodal_exponent as antipodal_exponent
 from .stochastic import antipodal_probability as antipodal_probability
 from .stochastic import antipodal_threshold as antipodal_threshold

@@ -31,7 +31,7 @@ from ..space import Sphere
 from ..trajectory import Trajectory
 from .limits import Limits
 from .packing import numbers, pack
-from .projection import CLUSTER_THRESHOLD
+from .projection import CLUSTER_DISTANCE
 
 # From here the engine may choose a reduction with a stated error bound (1e-10) below the tolerance.
 MOST_DENSE = 1_024
@@ -132,7 +132,8 @@ def _interval(
 
 def _observables(draft: RunSpec, start: Measure) -> list[Any]:
     on_sphere = isinstance(start.space, Sphere)
-    clusters = {"name": "clusters", "angle" if on_sphere else "distance": CLUSTER_THRESHOLD}
+    linked = {"link": "spacing"} if on_sphere else {"distance": CLUSTER_DISTANCE}
+    clusters = {"name": "clusters", **linked}
     model = build_model(draft.model, start.d)
     return [*(["energy"] if _has_energy(model, start) else []), clusters, "order_parameter"]
 

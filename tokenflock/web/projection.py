@@ -7,8 +7,8 @@ import numpy as np
 SHOWN = 3
 # Axes are found from at most this many tokens, evenly chosen: an eigenproblem of that size is quick.
 MOST_ROWS = 2_000
-# Clusters: connected components at this angle on a sphere, at this distance in R^d.
-CLUSTER_THRESHOLD = 0.1
+# Clusters: connected components at this distance in R^d; on a sphere the rule "spacing" finds an angle.
+CLUSTER_DISTANCE = 0.1
 # Products of coordinates that may be spent on them, about ten seconds.
 MOST_PRODUCTS = 2e11
 
@@ -55,15 +55,17 @@ def principal_axes(rows: np.ndarray) -> np.ndarray:
 def clusters_of(points: np.ndarray, on_sphere: bool) -> np.ndarray | None:
     """The cluster of every token (frames, n) in its own dimension; None where that takes too long.
 
-    Connected components at CLUSTER_THRESHOLD, an angle on the sphere and a distance in R^d: what is far
+    Connected components at the spacing of as many uniform tokens, at CLUSTER_DISTANCE in R^d: what is far
     apart in d dimensions may lie together in a picture.
     """
     from scipy.sparse.csgraph import connected_components
 
+    from ..theory import spacing_angle
+
     frames, n, d = points.shape
     if frames * n * n * d > MOST_PRODUCTS:
         return None
-    reach = 2.0 * np.sin(CLUSTER_THRESHOLD / 2) if on_sphere else CLUSTER_THRESHOLD
+    reach = 2.0 * np.sin(float(spacing_angle(n, d)) / 2) if on_sphere else CLUSTER_DISTANCE
     return np.stack([connected_components(_close(frame, reach))[1] for frame in points])
 
 

@@ -70,7 +70,12 @@ def run_replay(run: Trajectory, name: str | None = None) -> dict[str, Any]:
             "series": _series(run, times, frames),
             "labels": _labels(trace, rows, states.shape[1]),
             "spec": spec or None,
-            "notes": [*_outcome(run), *notes, *(trace or {}).get("notes", [])],
+            "notes": [
+                *_outcome(run),
+                *(f"{name}: {note}" for name, note in run.notes.items()),
+                *notes,
+                *(trace or {}).get("notes", []),
+            ],
         }
     )
 

@@ -55,9 +55,9 @@ test("the tour uses presets that exist", () => {
 const COUNTS: Record<string, [time: number, clusters: number][]> = {
   sphere: [[6, 6], [11, 6], [12.5, 4], [39, 4], [41, 3]],
   warm: [[7, 1]],
-  circle: [[6, 3], [11, 2], [334.5, 2], [335.5, 1]],
-  modes: [[8, 4], [20, 4]],
-  metastability: [[5, 2], [187.5, 2], [188.5, 1]],
+  circle: [[7, 3], [12, 2], [335.5, 2], [336, 1]],
+  modes: [[10, 4], [20, 4]],
+  metastability: [[5, 2], [188.5, 2], [189.5, 1]],
   staircase: [[0.4, 5], [0.5, 4], [1.3, 4], [1.4, 3], [4.3, 3], [4.5, 2], [327, 2], [328, 1]],
   causal: [[90, 7], [100, 7]],
   pentagon: [[9, 5], [12, 1], [16, 1]],
@@ -93,8 +93,8 @@ test("metastability: beta = 6 waits almost four times as long", () => {
   const { spec } = findPreset("metastability")!;
   const colder: Spec = { ...spec, model: { ...spec.model, beta: 6 } };
   const simulator = begin(colder);
-  assert.equal(runTo(simulator, colder, 3.9 * 188.2).clusters, 2);
-  assert.equal(runTo(simulator, colder, 4 * 188.2).clusters, 1);
+  assert.equal(runTo(simulator, colder, 3.9 * 188.9).clusters, 2);
+  assert.equal(runTo(simulator, colder, 4 * 188.9).clusters, 1);
 });
 
 test("one-point: the order never falls, and approaches one ninefold per unit of time", () => {

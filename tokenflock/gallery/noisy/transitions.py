@@ -112,7 +112,7 @@ def _expected(found: Branch, temperature: float) -> float:
 def _tokens(job: Job, found: Branch, beta: float, start: float, warmth: float) -> float:
     """Mean order over the last half of 6/T_1, from tokens drawn from the law of the branch."""
     end = 6.0 / start
-    x0 = Zonal.sample(found.at(warmth * start)[-1], job.n, job.seed)
+    x0 = found.at(warmth * start)[-1].sample(job.n, job.seed)
     run = solve(
         NoisyUSA(beta, warmth * start),
         x0,

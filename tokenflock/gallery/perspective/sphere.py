@@ -21,8 +21,6 @@ from .album import ALBUM
 
 STARTS = {"sphere": uniform, "half sphere": hemisphere}
 MODELS = {"SA": SA, "USA": USA}
-# Tokens closer than this angle count as one cluster.
-ANGLE = 0.1
 
 
 @ALBUM.figure(
@@ -39,13 +37,14 @@ def movies(job: Job) -> xr.Dataset:
     times = np.linspace(0.0, job.end, job.frames)
     starts = {name: law(Sphere(3), job.n, job.seed) for name, law in STARTS.items()}
     tokens = np.empty((len(MODELS), len(STARTS), job.frames, job.n, 3))
-    counts = np.empty(tokens.shape[:3], dtype=int)
+    counts, angle = np.empty(tokens.shape[:3], dtype=int), 0.0
     for row, model in enumerate(MODELS.values()):
         for column, x0 in enumerate(starts.values()):
-            plan = Save(at=times, states=True, observe=[clusters(angle=ANGLE)])
+            plan = Save(at=times, states=True, observe=[clusters(link="spacing")])
             run = solve(model(job.beta), x0, job.end, rtol=1e-7, atol=1e-9, save=plan)
             tokens[row, column] = run.states
             counts[row, column] = run["clusters"].values
+            angle = run["clusters"].attrs["angle"]
             job.report((row * len(STARTS) + column + 1) / tokens[:, :, 0, 0, 0].size)
     return xr.Dataset(
         {
@@ -53,7 +52,7 @@ def movies(job: Job) -> xr.Dataset:
             "clusters": (("model", "start", "time"), counts),
         },
         coords={"model": list(MODELS), "start": list(STARTS), "time": times},
-        attrs={"beta": job.beta, "angle": ANGLE, "shown": list(job.shown)},
+        attrs={"beta": job.beta, "angle": angle, "shown": list(job.shown)},
     )
 
 

@@ -311,7 +311,7 @@ def _check_attention(attention: Attention) -> None:
 def _check_external(term: Term) -> None:
     if isinstance(term, Attention | Potential):
         return
-    if isinstance(term, Perceptron) and term.omega is not None:
+    if isinstance(term, Perceptron) and term.has_fixed_potential:
         return
     raise InputError(
         f"this {type(term).__name__} is not the gradient of a potential; use "

@@ -16,7 +16,7 @@ const KEYS: [string, string][] = [
 const WORDS: [string, string][] = [
   ["Token", "a point on a sphere: what a transformer carries for one word, after layer norm."],
   ["Attention", "every token moves towards those it hears; it hears those that point in its direction, the more so the larger β is."],
-  ["Cluster", "tokens that are linked by angles below 0.1 radians (distances below 0.1 in R^d)."],
+  ["Cluster", "tokens linked by small angles: below 0.1 radians, and less where tokens are many, so that half a neighbour lies within it by chance (rule “spacing”); distances below 0.1 in R^d."],
   ["Energy", "how closely the tokens sit together, as the papers define it; attention with V = I only raises it."],
   ["Metastable", "almost at rest for a time that grows exponentially with β, although not at the end."],
 ];

@@ -1,6 +1,7 @@
 // What is measured, beside what theory says.
 import plotStyles from "uplot/dist/uPlot.min.css?inline";
 import type { Store } from "../app/contract.ts";
+import { linkAngle } from "../observe/clusters.ts";
 import { AttentionMap } from "./AttentionMap.tsx";
 import styles from "./charts.css?inline";
 import { differenceInWords, OTHER_PATH } from "./difference.ts";
@@ -26,13 +27,21 @@ export function Charts({ store }: { store: Store }) {
       </div>
       <div class="tfc-grid">
         <TimeChart store={store} title={`Energy against ${clock}`} quantities={["energy"]} logTime={log} absent="This run has no energy to show." />
-        <TimeChart store={store} title={`Clusters against ${clock}`} quantities={["clusters"]} logTime={log} absent="Clusters were not counted." />
+        <TimeChart store={store} title={`Clusters against ${clock}${linked(store)}`} quantities={["clusters"]} logTime={log} absent="Clusters were not counted." />
         <TimeChart store={store} title={`Alignment against ${clock}`} quantities={["order", "cosine"]} logTime={log} absent="Nothing was measured yet." />
         <Histogram store={store} />
         {typeof known === "string" ? <NoAttention reason={known} /> : <AttentionMap store={store} />}
       </div>
     </section>
   );
+}
+
+/** The linking angle of live tokens; a replay's clusters may be those of its own run. */
+function linked(store: Store): string {
+  if (store.source.value.kind !== "live") return "";
+  const space = store.space.value;
+  const link = linkAngle(store.n.value, store.d.value, space).toPrecision(2);
+  return space === "sphere" ? `, linked below ${link} rad (spacing)` : `, linked below ${link}`;
 }
 
 function NoAttention({ reason }: { reason: string }) {

@@ -2,17 +2,28 @@
 // by a grid instead of all pairs.
 import type { SpaceName } from "../spec/size.ts";
 
-/** Tokens closer than this angle (sphere) or distance (R^d) are linked. */
-export const CLUSTER_ANGLE = 0.1;
+/** Tokens are never linked beyond this angle (sphere), and always below this distance in R^d. */
+const WIDEST_LINK = 0.1;
+
+/**
+ * Tokens closer than this are linked. On a sphere the rule "spacing" of tokenflock/theory/spacing.py: a uniform
+ * token has half a neighbour within it, so that n uniform tokens make at least 3n/4 clusters.
+ */
+export function linkAngle(n: number, d: number, space: SpaceName): number {
+  if (space !== "sphere" || n < 2) return WIDEST_LINK;
+  const mass = 0.5 / (n - 1);
+  return Math.min(WIDEST_LINK, d === 2 ? Math.PI * mass : 2 * Math.asin(Math.sqrt(mass)));
+}
 
 export interface Clusters {
   labels: Int32Array; // 0 = largest
   sizes: number[];
 }
 
-/** The clusters at CLUSTER_ANGLE, largest first, ties by their first token. */
+/** The clusters at `linkAngle`, largest first, ties by their first token. */
 export function clustersOf(points: Float64Array, d: number, space: SpaceName): Clusters {
-  const reach = space === "sphere" ? 2 * Math.sin(CLUSTER_ANGLE / 2) : CLUSTER_ANGLE;
+  const link = linkAngle(points.length / d, d, space);
+  const reach = space === "sphere" ? 2 * Math.sin(link / 2) : link;
   const forest = new Forest(points.length / d);
   linkNear(points, d, reach, forest);
   return ranked(forest);

@@ -8,7 +8,7 @@ import { clustersOf } from "./clusters.ts";
 import { energyOf } from "./energy.ts";
 import { alignment } from "./pairs.ts";
 
-export { CLUSTER_ANGLE } from "./clusters.ts";
+export { linkAngle } from "./clusters.ts";
 export { circleDensity, DENSITY_BANDWIDTH } from "./density.ts";
 export { attentionMatrix, attentionRow, cosineHistogram } from "./pairs.ts";
 

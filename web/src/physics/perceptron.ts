@@ -20,14 +20,15 @@ export function drawPerceptron(spec: Spec): Perceptron | null {
   const given = spec.model.plus;
   if (given === undefined) return null;
   const d = dimension(spec);
-  const { width, scale, activation } = given;
-  const [first, second, third] = split(keyOf(given.seed), 3);
+  const { width, activation } = given;
+  const size = given.scale / Math.sqrt(width); // the same speed for every width
+  const [first, second] = split(keyOf(given.seed), 3);
   const inner = normaliseRows(normal(first!, width * d), d);
   if (!given.gradient) {
-    const outer = normal(second!, d * width).map((entry) => scale * entry);
-    return { width, d, inner, outer, bias: normal(third!, width), omega: null, activation };
+    const outer = normal(second!, d * width).map((entry) => size * entry);
+    return { width, d, inner, outer, bias: new Float64Array(width), omega: null, activation };
   }
-  const omega = normal(second!, width).map((entry) => scale * entry);
+  const omega = normal(second!, width).map((entry) => size * entry);
   const outer = new Float64Array(d * width);
   for (let k = 0; k < d; k++)
     for (let j = 0; j < width; j++) outer[k * width + j] = omega[j]! * inner[j * d + k]!;

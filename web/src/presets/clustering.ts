@@ -37,7 +37,7 @@ export const CLUSTERING: Preset[] = [
     speed: 1,
     spec: {
       title: "circle",
-      says: "32 tokens on the circle: the number of clusters falls in steps, three at t = 6 and two at t = 11; that last pair waits until t = 335.",
+      says: "32 tokens on the circle: the number of clusters falls in steps, three at t = 7 and two at t = 12; that last pair waits until t = 336.",
       model: { name: "SA", beta: 4 },
       tokens: { law: "uniform", d: 2, n: 32, seed: 1 },
       solve: { t1: 40, method: "fixed", dt: 0.05, seed: 0 },
@@ -50,7 +50,7 @@ export const CLUSTERING: Preset[] = [
     speed: 1,
     spec: {
       title: "modes",
-      says: "256 tokens begin evenly spread; around that start the wave with four crests grows fastest at β = 9, and by t = 8 there are four clusters.",
+      says: "256 tokens begin evenly spread; around that start the wave with four crests grows fastest at β = 9, and by t = 10 there are four clusters.",
       model: { name: "SA", beta: 9 },
       tokens: { law: "uniform", d: 2, n: 256, seed: 3 },
       solve: { t1: 20, method: "fixed", dt: 0.05, seed: 0 },

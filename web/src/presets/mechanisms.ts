@@ -6,8 +6,8 @@ const NORMALISATION = { arxiv: "2510.22026", name: "Normalization in attention d
 const PERCEPTRON = { arxiv: "2601.21366", name: "Perceptrons and localization of attention's mean-field landscape" };
 const SURVEY = { arxiv: "2512.01868", name: "The mean-field dynamics of transformers" };
 
-/** A small gradient network that is strong enough to pin clusters. */
-export const RELU_PERCEPTRON: PerceptronSpec = { width: 8, seed: 6, scale: 0.5, gradient: true, activation: "relu" };
+/** A small gradient network that is strong enough to pin clusters: omega of size 1/2. */
+export const RELU_PERCEPTRON: PerceptronSpec = { width: 8, seed: 6, scale: Math.SQRT2, gradient: true, activation: "relu" };
 
 export const MECHANISMS: Preset[] = [
   {

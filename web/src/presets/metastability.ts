@@ -21,7 +21,7 @@ export const METASTABILITY: Preset[] = [
     logTime: true,
     spec: {
       title: "metastability",
-      says: "Two groups form within t = 5 and then seem frozen, until they run together near t = 188; with β = 6 the wait is almost four times as long.",
+      says: "Two groups form within t = 5 and then seem frozen, until they run together near t = 189; with β = 6 the wait is almost four times as long.",
       model: { name: "SA", beta: 5 },
       tokens: { law: "arcs", d: 2, centres: [0, 2], per_cluster: 16, width: 0.5, seed: 11 },
       solve: { t1: 250, method: "fixed", dt: 0.05, seed: 0 },

@@ -100,7 +100,7 @@ function fastestRate(spec: Spec): number {
   const { name, beta, plus } = spec.model;
   const softmax = name === "USA" || name === "HardmaxFlow" ? 0 : (beta ?? 1) / 2;
   const turning = softmax * (B === null ? 1 : norm(B));
-  const perceptron = plus === undefined ? 0 : plus.scale * Math.sqrt(plus.width);
+  const perceptron = plus === undefined ? 0 : plus.scale;
   return Math.max(size * speedOf(spec) * (1 + turning) + perceptron, 1e-3);
 }
 

@@ -46,7 +46,7 @@ export function saveEvery(spec: Spec): number {
 
 function saveTable(spec: Spec): string {
   const sphere = spaceOf(spec) === "sphere";
-  const threshold = sphere ? "angle = 0.1" : "distance = 0.1";
+  const threshold = sphere ? 'link = "spacing"' : "distance = 0.1";
   const hasEnergy = sphere && spec.model.name !== "HardmaxFlow";
   const observed = [
     ...(hasEnergy ? ['"energy"'] : []),

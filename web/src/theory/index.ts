@@ -4,7 +4,7 @@ import { speedOf } from "../physics/model.ts";
 import { startTokens } from "../physics/start.ts";
 import { dimension, spaceOf, tokenCount } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
-import { CLUSTER_ANGLE } from "../observe/clusters.ts";
+import { linkAngle } from "../observe/clusters.ts";
 import { renyiCentres } from "./centres.ts";
 import { twoClusterAngle, twoClusterLifetime } from "./clusters.ts";
 import { twoPoints } from "./collapse.ts";
@@ -93,13 +93,14 @@ function twoClusterCurves(spec: Spec): TheoryCurve[] {
   const two = (tokens.law === "arcs" || tokens.law === "mixture") && tokens.centres.length === 2;
   if (!two || !isPlain(spec) || hasNoise(spec)) return [];
   const formed = twoPoints(spec);
-  if (formed === null || formed.angle <= CLUSTER_ANGLE || formed.angle > Math.PI - 1e-6) return [];
+  const n = tokenCount(spec);
+  const link = linkAngle(n, dimension(spec), "sphere");
+  if (formed === null || formed.angle <= link || formed.angle > Math.PI - 1e-6) return [];
   const { time, share: p, angle } = formed;
   const q = 1 - p;
   const attraction = attractionOf(spec);
   const phi = twoClusterAngle(attraction, p, q, angle);
-  const end = time + twoClusterLifetime(attraction, p, q, angle, CLUSTER_ANGLE);
-  const n = tokenCount(spec);
+  const end = time + twoClusterLifetime(attraction, p, q, angle, link);
   const points = `each group is taken as one point, ${angle.toFixed(2)} rad apart`;
   const note = `From t = ${time.toPrecision(2)} on ${points}.${clockNote(spec)}`;
   const source = "2312.10794, eq. (6.9), (6.10); 2410.06833";
@@ -118,7 +119,7 @@ function twoClusterCurves(spec: Spec): TheoryCurve[] {
       quantity: "clusters",
       label: `two until t = ${end.toPrecision(3)}`,
       source,
-      note: `${note} They count as one from ${CLUSTER_ANGLE} rad on.`,
+      note: `${note} They count as one from ${link.toPrecision(3)} rad on.`,
       at: (t) => (t < time ? null : t < end ? 2 : 1),
     },
   ];

@@ -135,7 +135,7 @@ function Perceptron({ store, spec }: Props) {
       />
       {plus !== undefined && (
         <>
-          <SliderField label="Strength" test="perceptron-scale" help="Weight of the perceptron against attention." value={plus.scale} min={0} max={4} change={(scale) => put({ ...plus, scale })} />
+          <SliderField label="Strength" test="perceptron-scale" help="Weight of the perceptron against attention." value={plus.scale} min={0} max={10} change={(scale) => put({ ...plus, scale })} />
           <NumberField label="Its seed" test="perceptron-seed" help="Another seed draws another network." value={plus.seed} {...LIMITS.seed} step={1} whole change={(seed) => put({ ...plus, seed })} />
           <ToggleField label="As a gradient" test="perceptron-gradient" help="On: it climbs a landscape of its own, so total energy can only rise. Off: any field." value={plus.gradient} change={(gradient) => put({ ...plus, gradient })} />
         </>

@@ -1,0 +1,154 @@
+"""Weights of a perceptron, and schedules that change them with depth.
+
+A perceptron is u(x) = w sigma(a x + b) with `width` neurons. Its weights are a schedule of `Neurons`;
+a `Neurons` is the constant one, `RandomNeurons` draws them, anew in every layer when asked to.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from .errors import require
+from .runtime import ArrayLike, Scalar, as_array, known
+from .schedule import Per, Schedule, check_draws, layer_key, switches
+
+
+class NeuronSchedule(Schedule):
+    """Weights of a perceptron as a function of time."""
+
+    @abc.abstractmethod
+    def at(self, t: Scalar) -> Neurons:
+        """The weights in force at time t."""
+
+    def dimension(self) -> int:
+        """The d of the tokens these weights act on."""
+        return jax.eval_shape(lambda: self.at(0.0).inner).shape[-1]
+
+    def is_gradient(self) -> bool:
+        """Whether the field is a gradient at every time."""
+        return jax.eval_shape(lambda: self.at(0.0)).omega is not None
+
+
+class Neurons(NeuronSchedule):
+    """Constant weights: inner a (width, d), outer w (d, width), bias b (width,).
+
+    `omega` is given where w_j = omega_j a_j, so that the field is a gradient (2601.21366).
+    """
+
+    inner: Float[Array, "width d"]
+    outer: Float[Array, "d width"]
+    bias: Float[Array, " width"]
+    omega: Float[Array, " width"] | None = None
+
+    def __init__(
+        self,
+        inner: ArrayLike,
+        outer: ArrayLike,
+        bias: ArrayLike | None = None,
+        omega: ArrayLike | None = None,
+    ):
+        self.inner = as_array(inner)
+        self.outer = as_array(outer)
+        require(
+            self.inner.ndim == 2 and self.outer.shape == self.inner.shape[::-1],
+            "a perceptron needs inner (width, d) and outer (d, width) weights, got "
+            f"{self.inner.shape} and {self.outer.shape}",
+        )
+        width = self.inner.shape[0]
+        self.bias = as_array(np.zeros(width) if bias is None else bias)
+        require(
+            self.bias.shape == (width,), f"bias must have shape ({width},), got {self.bias.shape}"
+        )
+        self.omega = None if omega is None else as_array(omega)
+
+    @staticmethod
+    @known()
+    def gradient(omega: ArrayLike, a: ArrayLike) -> Neurons:
+        """Gradient-structured: w_j = omega_j a_j, no bias."""
+        scale, inner = as_array(omega), as_array(a)
+        require(
+            inner.ndim == 2 and scale.shape == inner.shape[:1],
+            f"omega must have one number per row of a, got {scale.shape} and {inner.shape}",
+        )
+        return Neurons(inner, (scale[:, None] * inner).T, None, scale)
+
+    def at(self, t: Scalar) -> Neurons:
+        return self
+
+
+class RandomNeurons(NeuronSchedule):
+    """Independent draws, and fresh ones in every layer [m period, (m+1) period) when `period` is given.
+
+    The law keeps the velocity of a token independent of the width, and for general (not gradient)
+    ReLU neurons of the dimension. a_j is uniform on the unit sphere of R^d, the entries of w are
+    N(0, scale^2/width), b_j is N(0, bias^2/d). At |x| = 1 the input a_j.x + b_j then has mean 0 and
+    variance (1 + bias^2)/d, and E relu(.)^2 is half of it, so
+
+        E |u(x)|^2 = d (scale^2/width) width (1 + bias^2)/(2 d) = scale^2 (1 + bias^2)/2.
+
+    The covariance of two tokens is that of the arc-cosine kernel: orthogonal tokens share 1/pi of the
+    variance at bias = 0, and all of it as bias -> infinity. What is shared moves all tokens alike.
+    With gradient=True, omega_j is N(0, scale^2/width) instead, w_j = omega_j a_j, b = 0, and
+    E |u|^2 = scale^2/(2 d).
+
+    `per` chooses what a batch shares: "run" (all samples meet the same weights) or "sample".
+    """
+
+    d: int = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+    gradient: bool = eqx.field(static=True)
+    period: float | None = eqx.field(static=True)
+    per: Per = eqx.field(static=True)
+    scale: Float[Array, ""]
+    bias: Float[Array, ""]
+    key: Array
+
+    @known()
+    def __init__(
+        self,
+        d: int,
+        width: int,
+        seed: int,
+        scale: float = 1.0,
+        gradient: bool = False,
+        bias: float = 0.0,
+        period: float | None = None,
+        per: Per = "run",
+    ):
+        require(d >= 1, f"d must be at least 1, got {d}")
+        require(width >= 1, f"width must be at least 1, got {width}")
+        require(
+            not gradient or bias == 0,
+            f"a gradient-structured perceptron has no bias, got bias={bias}; leave it out",
+        )
+        check_draws(period, per)
+        self.d, self.width, self.gradient = d, width, gradient
+        self.period, self.per = period, per
+        self.scale, self.bias = as_array(scale), as_array(bias)
+        self.key = jr.key(seed)
+
+    def at(self, t: Scalar) -> Neurons:
+        first, second, third = jr.split(layer_key(self.key, self.period, t), 3)
+        inner = jr.normal(first, (self.width, self.d), dtype=jnp.float64)
+        inner = inner / jnp.linalg.norm(inner, axis=-1, keepdims=True)
+        size = self.scale * self.width**-0.5
+        if self.gradient:
+            return Neurons.gradient(size * jr.normal(second, (self.width,), jnp.float64), inner)
+        outer = size * jr.normal(second, (self.d, self.width), dtype=jnp.float64)
+        bias = self.bias * self.d**-0.5 * jr.normal(third, (self.width,), dtype=jnp.float64)
+        return Neurons(inner, outer, bias)
+
+    def jumps(self, t1: float) -> list[float]:
+        return switches(self.period, t1)
+
+    def for_sample(self, index: Array) -> Schedule:
+        if self.per == "run":
+            return self
+        return eqx.tree_at(lambda s: s.key, self, jr.fold_in(self.key, index))
