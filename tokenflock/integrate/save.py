@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import require
 from ..observables.base import Observable
+from ..observables.naming import check_names
 from ..runtime import ArrayLike
 
 MOST_SAVES = 2_000_000
@@ -44,10 +45,7 @@ class Save:
         self.every, self.at, self.log = every, at, log
         self.observe = tuple(observe)
         self.states = states
-        names = [thing.name for thing in self.observe]
-        require(
-            len(set(names)) == len(names), f"observables must have different names, got {names}"
-        )
+        check_names(self.observe)
 
     def times(self, t1: float) -> np.ndarray:
         """The increasing save times, from 0 to t1 included."""

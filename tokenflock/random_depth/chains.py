@@ -23,6 +23,7 @@ from ..integrate.progress import RichProgressMeter
 from ..measure import Measure
 from ..memory import require_bytes
 from ..observables.base import Observable, Snapshot
+from ..observables.naming import check_names
 from ..provenance import provenance
 from ..reduce import Dense
 from ..space import Sphere
@@ -200,6 +201,7 @@ def _check(
     for thing in observe:
         says = "observe takes observables such as random_depth.overlaps, in a list"
         require(isinstance(thing, Observable), f"{says}; got {thing!r}")
+    check_names(observe, taken=("chain", "layer", "t", "tau", "tokens"))
 
 
 def _numbers(chain: Chain, x0: Measure, observe: Sequence[Observable]) -> int:
