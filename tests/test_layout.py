@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "tokenflock"
 # Lower modules first; a module may import from its own line and from lines above.
 LAYERS = [
     {"errors", "runtime"},
-    {"names", "plain"},
+    {"names", "plain", "part_names"},
     {"space", "graph", "masks", "theory"},
     {"measure", "kinds", "weights"},
     {"reduce"},

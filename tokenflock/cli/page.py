@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from .plainly import printable
+
 
 def page(
     runs: list[Path] = typer.Argument(
@@ -46,7 +48,7 @@ def page(
         typer.echo(json.dumps({"page": str(written), "bytes": size, "replays": shown}))
         return
     typer.echo(
-        f"{written} ({size / 2**20:.1f} MiB) is the page; open it, or put it on a web server"
+        f"{printable(written)} ({size / 2**20:.1f} MiB) is the page; open it, or put it on a web server"
     )
     if size > LARGE:
         typer.echo("tokenflock: that is large for a link; give fewer runs", err=True)

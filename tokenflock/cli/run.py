@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .errors import INTERRUPTED
+from .plainly import printable
 
 if TYPE_CHECKING:
     from ..lab.files import AnySpec
@@ -66,7 +67,8 @@ def run(
     if as_json:
         typer.echo(json.dumps(result, allow_nan=False))
     if not result["ok"]:
-        typer.echo(f"tokenflock: stopped at t = {result['time']:g}: {result['advice']}", err=True)
+        advice = printable(result["advice"])
+        typer.echo(f"tokenflock: stopped at t = {result['time']:g}: {advice}", err=True)
         raise typer.Exit(1)
 
 
@@ -118,7 +120,7 @@ def _run(
     check_folder(spec, folder, resume, overwrite)
     finished = read_summary(folder) if resume else None
     if finished is not None:
-        typer.echo(f"{folder} is finished; this is its stored result", err=True)
+        typer.echo(printable(f"{folder} is finished; this is its stored result"), err=True)
         return finished
     return _compute(spec, folder, resume, overwrite, quiet)
 
@@ -150,7 +152,7 @@ def _compute(
         write_summary(folder, result)
     except KeyboardInterrupt:
         bar.stop()
-        typer.echo(f"tokenflock: {_interrupted(folder)}", err=True)
+        typer.echo(printable(f"tokenflock: {_interrupted(folder)}"), err=True)
         raise typer.Exit(INTERRUPTED) from None
     except BaseException:
         # What went wrong is told in one sentence; a bar at 0 % beside it says nothing.

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import StoreError
 from ..integrate.core import COUNTERS, Segment
 from ..integrate.outcome import OUTCOMES
+from ..part_names import part_name
 from ..store import SEGMENTS, read_store, segment_paths, segment_range, write
 from ..trajectory import Trajectory
 from .files import content
@@ -70,7 +71,7 @@ class Log:
         start = time.monotonic()
         first, last = self.done - len(self.waiting), self.done - 1
         piece = self._label(self.waiting)
-        write(piece, self.folder / SEGMENTS / f"{first:06d}-{last:06d}.zarr", overwrite=True)
+        write(piece, self.folder / SEGMENTS / part_name(first, last), overwrite=True)
         self.stored.append(piece)
         self.waiting = []
         now = time.monotonic()

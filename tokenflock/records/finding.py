@@ -14,12 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
+from ..part_names import chained
+from ..plain import is_deeper_than
 
 STORE, SEGMENTS, METADATA = "trajectory.zarr", "segments", "zarr.json"
-SWEEP_STORE = "sweep.zarr"
+SWEEP_STORE, INITIAL = "sweep.zarr", "initial.zarr"
 SUMMARY = "summary.json"
 TRAJECTORY, SWEEP = "tokenflock-trajectory-1", "tokenflock-sweep-1"
 LARGEST_METADATA = 8 * 2**20
+# Models inside models are described in tables inside tables; ours have a dozen.
+DEEPEST_METADATA = 100
 
 
 def folders(folder: Path, roots: list[Path], depth: int, visited: set[Path]) -> Iterator[Path]:
@@ -94,9 +98,15 @@ def store_of(folder: Path) -> Path | None:
         if is_own_folder(folder / name):
             return folder / name
     if is_own_folder(folder / SEGMENTS):
-        parts = sorted(path for path in (folder / SEGMENTS).glob("*.zarr") if is_own_folder(path))
-        return parts[-1] if parts else None
+        return _last_part(folder / SEGMENTS)
     return folder
+
+
+def _last_part(segments: Path) -> Path | None:
+    """The last finished part, or the tokens at t = 0 where there is none."""
+    parts = [INITIAL, *chained(path.name for path in segments.glob("*"))]
+    found = segments / parts[-1]
+    return found if is_own_folder(found) else None
 
 
 def attributes(store: Path) -> dict[str, Any] | None:
@@ -112,14 +122,15 @@ def metadata(folder: Path) -> dict[str, Any]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """A JSON object in a file of bounded size; empty for anything else."""
+    """A JSON object in a file of bounded size and depth; empty for anything else."""
     try:
         if not is_own_file(path) or path.lstat().st_size > LARGEST_METADATA:
             return {}
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return content if isinstance(content, dict) else {}
+    sound = isinstance(content, dict) and not is_deeper_than(content, DEEPEST_METADATA)
+    return content if sound else {}
 
 
 def list_in(content: dict[str, Any], key: str) -> list[Any]:

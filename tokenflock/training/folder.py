@@ -75,7 +75,7 @@ def read_report(place: Path) -> dict[str, Any] | None:
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
 
 
