@@ -26,7 +26,7 @@ OF_ONE = {
     "density": {"density": {"law": {"name": "ripples", "amplitude": 0.02, "modes": 2, "seed": 2}}},
     "multihead-random": {"model": {"weights": {"heads": 2}}},
 }
-AXES = {"beta": [1.0, 2.0], "seed": {"seeds": 2}}
+AXES = {"beta": [1.0, 3.0], "seed": {"seeds": 2}}
 MOST_STEPS, MOST_TOKENS, MOST_SAVES = 200, 8, 50
 
 

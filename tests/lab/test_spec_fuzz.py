@@ -55,8 +55,8 @@ careful = settings(
 
 
 # How many mutants there are in a default run and with the slow tests, and where their numbers begin.
-BUILT, BUILT_SLOWLY = range(60), range(1_000, 2_000)
-RUN, RUN_SLOWLY = range(12), range(1_000, 1_300)
+BUILT, BUILT_SLOWLY = range(50), range(1_000, 2_000)
+RUN, RUN_SLOWLY = range(2, 8), range(1_000, 1_300)
 # Most of their mutants have programs of the same shapes.
 FEW = ("circle", "phase-small")
 
@@ -79,8 +79,8 @@ class TestMutantsRun:
     pytestmark = pytest.mark.usefixtures("shared_shapes")
 
     def test_some(self, tmp_path):
-        found = shares(tried(seed, tmp_path / str(seed), bases=FEW) for seed in RUN)
-        assert found["finished"] > 0
+        found = Counter(tried(seed, tmp_path / str(seed), bases=FEW) for seed in RUN)
+        assert found["finished"] > found["refused"]
 
     @pytest.mark.slow
     def test_of_every_example(self, tmp_path):
