@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "tokenflock"
 # Lower modules first; a module may import from its own line and from lines above.
 LAYERS = [
     {"errors", "runtime"},
-    {"names", "plain", "own_files"},
+    {"names", "plain", "own_files", "part_names"},
     {"locking", "belonging", "zarr_files"},
     {"space", "graph", "masks", "theory", "schedule"},
     {"measure", "kinds", "weights", "neurons"},

@@ -195,11 +195,12 @@ def cap(
     """
     require(0 < radius <= np.pi, f"radius must lie in (0, pi], got {radius}")
     default = jnp.zeros(space.d).at[0].set(1.0)
-    axis = default if centre is None else normalise(as_array(centre))
+    given = default if centre is None else as_array(centre)
     require(
-        axis.shape == (space.d,),
-        f"centre must have shape ({space.d},) on {space}, got {axis.shape}",
+        given.shape == (space.d,),
+        f"centre must have shape ({space.d},) on {space}, got {given.shape}",
     )
+    axis = normalise(given)
     return Measure(space, _around(jr.key(seed), space, axis, radius, _shape(n, samples)))
 
 
@@ -213,11 +214,12 @@ def mixture(
     samples: int | Sequence[int] | None = None,
 ) -> Measure:
     """`per_cluster` tokens in a cap of the given radius around each centre (k, d)."""
-    directions = normalise(as_array(centres))
+    given = as_array(centres)
     require(
-        directions.ndim == 2 and directions.shape[-1] == space.d,
-        f"centres must have shape (k, {space.d}), got {directions.shape}",
+        given.ndim == 2 and given.shape[-1] == space.d and given.shape[0] > 0,
+        f"centres must have shape (k, {space.d}), one row each, got {given.shape}",
     )
+    directions = normalise(given)
     keys = jr.split(jr.key(seed), directions.shape[0])
     shape = (*_shape(max(per_cluster, 2), samples)[:-1], per_cluster)
     groups = [
@@ -262,7 +264,9 @@ def arcs(
 ) -> Measure:
     """Circle tokens in arcs: angles centre + N(0, width^2) around each centre (2605.09213, Fig. 3)."""
     require(space.d == 2, f"arcs need the circle Sphere(2), got d={space.d}; use flock.mixture")
-    middle = jnp.repeat(as_array(centres), per_cluster)
+    angles = as_array(centres)
+    require(angles.ndim <= 1, f"centres must be angles, one per arc, got the shape {angles.shape}")
+    middle = jnp.repeat(angles, per_cluster)
     noise = width * jr.normal(jr.key(seed), middle.shape, dtype=jnp.float64)
     return from_angles(middle + noise)
 

@@ -12,8 +12,12 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .plain import is_deeper_than
+
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 LARGEST_OBJECT = 8 * 2**20
+# Models inside models are described in tables inside tables; ours have a dozen.
+DEEPEST_OBJECT = 100
 
 
 def is_own_file(path: Path) -> bool:
@@ -49,11 +53,12 @@ def write_own(path: Path, text: str) -> None:
 
 
 def read_object(path: Path, largest: int = LARGEST_OBJECT) -> dict[str, Any]:
-    """A JSON object in a file of bounded size; empty for anything else."""
+    """A JSON object in a file of bounded size and depth; empty for anything else."""
     try:
         with open_own(path) as file:
             text = file.read(largest + 1)
         content = {} if len(text) > largest else json.loads(text)
     except (OSError, ValueError, RecursionError):
         return {}
-    return content if isinstance(content, dict) else {}
+    sound = isinstance(content, dict) and not is_deeper_than(content, DEEPEST_OBJECT)
+    return content if sound else {}

@@ -17,6 +17,24 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def is_deeper_than(value: Any, most: int) -> bool:
+    """Whether dicts and lists stand inside one another more than `most` deep.
+
+    Counted without recursion: what walks through nested data calls itself once for every level.
+    """
+    level = [value]
+    for _ in range(most + 1):
+        level = [entry for entry in level if isinstance(entry, (dict, list, tuple))]
+        if not level:
+            return False
+        level = [
+            inner
+            for entry in level
+            for inner in (entry.values() if isinstance(entry, dict) else entry)
+        ]
+    return True
+
+
 def printable(value: Any) -> str:
     """One line of text: what is no letter is written as an escape, so that it cannot steer a terminal."""
     text = str(value).encode("utf-8", "replace").decode()

@@ -20,6 +20,7 @@ import numpy as np
 
 from .belonging import PART_OF
 from .errors import StoreError, in_words_of_the_disk
+from .part_names import chained, part_range
 from .trajectory import Trajectory, reached_text
 from .zarr_files import open_zarr, write_zarr
 
@@ -191,18 +192,16 @@ def _from_dataset(dataset: Any) -> Trajectory:
 
 def segment_range(path: Path) -> tuple[int, int]:
     """First and last part in a store of finished parts."""
-    first, last = path.stem.split("-")
-    return int(first), int(last)
+    found = part_range(path.name)
+    if found is None:
+        raise StoreError(f"{path} is not named as a store of finished parts is")
+    return found
 
 
 def segment_paths(folder: Path) -> list[Path]:
     """Stores of finished parts of an unfinished run, in order, up to the first gap."""
-    found: list[Path] = []
-    for path in sorted((folder / SEGMENTS).glob("[0-9]*-[0-9]*.zarr")):
-        if segment_range(path)[0] != (segment_range(found[-1])[1] + 1 if found else 0):
-            break
-        found.append(path)
-    return found
+    names = (path.name for path in (folder / SEGMENTS).glob("*"))
+    return [folder / SEGMENTS / name for name in chained(names)]
 
 
 def _read_segments(folder: Path) -> Trajectory:

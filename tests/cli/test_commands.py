@@ -280,3 +280,42 @@ def test_every_example_at_full_size_in_twenty_seconds(run, tmp_path, name):
     assert report["seconds"] < 20
     assert report["health"]["finite"]
     assert "says" in example_text(name)
+
+
+class TestNamesThatAreNoText:
+    """The names of files are bytes: what is no letter comes as a surrogate, and goes into a sentence."""
+
+    ODD = "caf\udce9"
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["run", ODD],
+            ["run", "--example", ODD],
+            ["run", "--example", "circle", "--set", ODD],
+            ["run", "--example", "circle", "--set", f"title={ODD}"],
+            ["run", "--example", "circle", "--set", f"{ODD}=1"],
+            ["run", "--resume", "--out", ODD],
+            ["sweep", ODD],
+            ["sweep", "--example", "phase-small", "--set", f"{ODD}=1"],
+            ["list", "runs", ODD],
+            ["list", "runs", "--where", ODD],
+            ["list", "runs", "--where", f"title == '{ODD}'"],
+            ["show", ODD],
+            ["compare", ODD, ODD],
+            ["export", ODD, "--to", "csv"],
+            ["figure", ODD],
+            ["check", ODD],
+            ["play", ODD, "--no-open"],
+        ],
+        ids=lambda arguments: " ".join(arguments).encode("ascii", "replace").decode(),
+    )
+    def test_are_refused_in_a_sentence(self, run, arguments, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert "unexpected" not in one_sentence(run(*arguments))
+
+    def test_a_page_is_written_there(self, run, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        result = run("page", "--out", self.ODD)
+        assert result.exit_code == 0
+        assert result.stdout.startswith("caf?/index.html")

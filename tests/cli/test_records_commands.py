@@ -248,6 +248,9 @@ class TestExport:
         sentence = one_sentence(run("export", place / "a", "--to", "cvs", "--out", out))
         assert "did you mean 'csv'" in sentence
         assert run("export", place / "a").exit_code == 2
+        for folder in ("", "/"):
+            sentence = one_sentence(run("export", place / "a", "--to", "csv", "--out", folder))
+            assert "is a folder; give the name of a file" in sentence
         assert list(tmp_path.iterdir()) == []
 
 

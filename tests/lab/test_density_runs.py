@@ -99,6 +99,10 @@ def test_what_is_printed_reads_back():
         ),
         (["modes=0"], "density.modes must be at least 1, got 0"),
         (["tokens.n=8"], r"has \[tokens\] and \[density\]"),
+        (["save.observe=[64]"], "save.observe.0 must be a text in quotes or a table, got 64"),
+        (["save.observe=[2024-01-01]"], "save.observe.0 must be a text in quotes or a table"),
+        (["save.observe=[['energy']]"], "save.observe.0 must be a text in quotes or a table"),
+        (["save.observe=[{name='peaks', above={}}]"], "save.observe.0.above must be"),
     ],
 )
 def test_wrong_tables_get_a_sentence(change, sentence):

@@ -1,16 +1,21 @@
 """Folders of runs: what they hold, what is refused, and what a full disk leaves behind."""
 
+import contextlib
 import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 from small_runs import same, silent, start, write_every_part
+from typer.testing import CliRunner
 
 import tokenflock as flock
+from tokenflock.cli import app
 from tokenflock.errors import InputError, StoreError, WriteError
 from tokenflock.lab import run as run_module
 from tokenflock.lab.files import parse, render
+from tokenflock.lab.folder import SUMMARY, check_parent, read_summary
 from tokenflock.lab.run import run_spec
 from tokenflock.store import STORE
 
@@ -147,3 +152,45 @@ def test_a_disk_that_fills_up_later_keeps_what_was_written(tmp_path, monkeypatch
     assert not list((tmp_path / "run").rglob(".writing-*"))
     resumed = run_spec(spec, tmp_path / "run", True, False, silent)
     same(run_spec(spec, tmp_path / "whole", False, False, silent), resumed)
+
+
+def test_the_root_of_a_disk_has_no_parent():
+    # Some may write there, and others are told that they may not.
+    with contextlib.suppress(StoreError):
+        check_parent(Path("/"))
+
+
+WRONG_SUMMARIES = {
+    "empty": lambda whole: {},
+    "a list": lambda whole: [],
+    "lacks ok": lambda whole: {name: value for name, value in whole.items() if name != "ok"},
+    "ok in words": lambda whole: {**whole, "ok": "yes"},
+    "time in words": lambda whole: {**whole, "time": "late"},
+    "not a number": lambda whole: {**whole, "energy": float("nan")},
+    "deep": lambda whole: {**whole, "health": nested(900)},
+}
+
+
+def nested(depth):
+    found = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+def test_a_wrong_summary_is_made_anew_from_the_store(tmp_path):
+    spec, folder = parse(render(start("plain")), ["figure=false"]), tmp_path / "run"
+    run_spec(spec, folder, False, False, silent)
+    resume = ["run", "--resume", "--out", str(folder), "--json"]
+    first = CliRunner().invoke(app, resume)
+    assert first.exit_code == 0
+    whole = read_summary(folder)
+    assert json.loads(first.stdout) == whole
+    texts = {name: json.dumps(make(whole)) for name, make in WRONG_SUMMARIES.items()}
+    texts |= {"half": "{", "too deep": "[" * 5000, "no text": "\udcff"}
+    for name, text in texts.items():
+        (folder / SUMMARY).write_bytes(text.encode("utf-8", "surrogateescape"))
+        assert read_summary(folder) is None, name
+        again = CliRunner().invoke(app, resume)
+        assert again.exit_code == 0, name
+        assert {**json.loads(again.stdout), "seconds": 0} == {**whole, "seconds": 0}, name

@@ -10,6 +10,10 @@ from tokenflock.lab import segments
 from tokenflock.lab.files import parse, render
 from tokenflock.lab.job import Job
 from tokenflock.lab.run import run_spec, summary
+from tokenflock.part_names import part_name
+from tokenflock.records.catalogue import list_records
+from tokenflock.records.opening import find_result
+from tokenflock.records.showing import describe_result
 from tokenflock.store import SEGMENTS, STORE, segment_paths
 
 pytestmark = [
@@ -77,6 +81,23 @@ class TestResume:
         segment_paths(folder)[2].rename(tmp_path / "lost")
         same(whole, run_spec(spec, folder, True, False, silent))
         assert sorted(item.name for item in folder.iterdir()) == ["spec.toml", STORE]
+
+    def test_strange_names_among_the_parts(self, tmp_path):
+        """They are no parts: neither read nor in the way."""
+        spec, folder = start("plain"), tmp_path / "run"
+        kill_after(3, spec, folder)
+        odd = ["0x-1.zarr", "1-2-3.zarr", "000001-000000.zarr", "0-0.zarr", "٣-٤.zarr", "z.zarr"]
+        odd += ["000000-00000x.zarr", "000003-.zarr", "9" * 90 + "-" + "9" * 90 + ".zarr"]
+        for name in odd:
+            (folder / SEGMENTS / name).mkdir()
+        assert [path.name for path in segment_paths(folder)] == [part_name(k, k) for k in range(3)]
+        reached = flock.open(folder).reached
+        assert reached > 0
+        found = find_result(folder)
+        assert found.store.name == part_name(2, 2)
+        assert describe_result(found)["outcome"] == "interrupted"
+        assert len(list_records([tmp_path]).records) == 1
+        assert run_spec(spec, folder, True, False, silent).outcome == "finished"
 
     def test_a_damaged_part_is_named(self, tmp_path):
         spec = start("plain")

@@ -180,6 +180,8 @@ REFUSED = [
     (["save.observe=[{name='gram_histogram', bins=100000000000}]"], "gram_histogram"),
     (["save.observe=[{name='energy', as='Big Energy'}]"], "cannot name an observable"),
     (["save.observe=[{name='energy', as='states'}]"], "cannot name an observable"),
+    (["save.observe=[64]"], "save.observe.0 must be a text in quotes or a table, got 64"),
+    (["t1=1e300", "every=1e-300"], "is inf saves; the limit is 2000000"),
     (["save.at=[1.0]"], "choose one of every, at and log"),
     (["method=layers"], "method = 'layers' needs step"),
     (["method=fixed"], "method = 'fixed' needs dt"),
@@ -222,7 +224,40 @@ REFUSED_POINTS = [
 ]
 
 
+# Keys of tables inside tables, and lists inside lists, in a file and on the command line.
+DEEP = [
+    lambda depth: ("a" + ".a" * depth + " = 1\n", []),
+    lambda depth: ("x = " + "[" * depth + "]" * depth + "\n", []),
+    lambda depth: ("x = " + "{a = " * depth + "1" + "}" * depth + "\n", []),
+    lambda depth: (SPHERE, ["model.weights" + ".a" * depth + "=1"]),
+    lambda depth: (SPHERE, ["model.weights=" + "{a = " * depth + "1" + "}" * depth]),
+    lambda depth: (SPHERE, ["save.at=" + "[" * depth + "]" * depth]),
+    lambda depth: (SPHERE, ["model.weights.pieces=" + "[{pieces=" * depth + "[]" + "}]" * depth]),
+]
+
+
 class TestRefusals:
+    @pytest.mark.parametrize("made", DEEP)
+    @pytest.mark.parametrize("depth", [40, 900, 1500, 3000])
+    def test_tables_inside_tables(self, made, depth):
+        text, settings = made(depth)
+        for more in ([], ["beta=3"]):
+            with pytest.raises(InputError, match=r"nested too deeply|inside one another|recursion"):
+                parse(text, [*settings, *more])
+
+    @pytest.mark.parametrize("centres", ["1.0", "[]", "[1.0]", "[[1.0]]", "[[]]"])
+    def test_centres_of_a_mixture(self, centres):
+        tokens = (
+            f"tokens={{law='mixture', d=2, per_cluster=3, radius=0.1, seed=0, centres={centres}}}"
+        )
+        with pytest.raises(InputError, match=r"centres must have shape \(k, 2\), one row each"):
+            make_job(parse(SPHERE, [tokens]))
+
+    def test_centres_of_arcs(self):
+        tokens = "tokens={law='arcs', d=2, per_cluster=3, width=0.1, seed=0, centres=[[0.0, 2.0]]}"
+        with pytest.raises(InputError, match="centres must be angles"):
+            make_job(parse(SPHERE, [tokens]))
+
     @pytest.mark.parametrize(("settings", "words"), REFUSED, ids=lambda value: str(value)[:50])
     def test_a_sentence_that_names_the_key(self, settings, words, monkeypatch):
         monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "4")

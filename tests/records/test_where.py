@@ -88,6 +88,8 @@ def test_sql_as_people_write_it(text, expected):
         ("4beta > 3", "cannot use '4beta"),
         ("beta > 4 -- and more", "cannot use '-- and more'"),
         ("bta(4)", "knows no function 'bta'"),
+        ("\udcff", "'\\udcff', a byte that is no letter"),
+        ("title == 'caf\udce9'", "'\\udce9', a byte that is no letter"),
     ],
 )
 def test_a_sentence_for_what_is_no_condition(text, words):

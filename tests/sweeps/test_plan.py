@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from small_sweeps import ADAPTIVE, TEXT, small_sweep
 
 from tokenflock.errors import InputError
+from tokenflock.sweeps.api import sweep
+from tokenflock.sweeps.cost import cell_seconds
 from tokenflock.sweeps.grid import Grid, block_shape
 from tokenflock.sweeps.plan import make_sweep, parse_sweep
+from tokenflock.sweeps.probe import layout_of
 
 SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 
@@ -183,6 +186,24 @@ def test_a_spec_without_a_sweep_is_no_sweep():
 def test_a_vector_of_betas_is_an_axis():
     with pytest.raises(InputError, match=r"make it an axis"):
         small_sweep("n = [4, 5]", "model.beta=[1.0, 2.0]")
+
+
+def test_too_many_saves_are_refused_however_many():
+    sweep = small_sweep("beta = [1.0]", "t1=1e300", "step=1e299", "every=1e-300")
+    assert np.isfinite(cell_seconds(sweep.spec))
+    with pytest.raises(InputError, match="is inf saves; the limit is 2000000"):
+        layout_of(sweep)
+
+
+@pytest.mark.parametrize("depth", [40, 900, 3000])
+def test_tables_inside_tables_are_refused(depth):
+    inner = {}
+    for _ in range(depth):
+        inner = {"a": inner}
+    with pytest.raises(InputError, match="nested too deeply"):
+        sweep({"model": inner}, "nowhere")
+    with pytest.raises(InputError, match=r"nested too deeply|inside one another"):
+        small_sweep("beta = [1.0]", f"model.weights{'.a' * depth}=1")
 
 
 @given(

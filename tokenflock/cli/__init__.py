@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -75,12 +76,19 @@ def root(
 def main() -> None:
     """Entry point."""
     resend_lost_interrupts()
+    _print_anything()
     code: object = 0
     try:
         app()
     except SystemExit as leaving:
         code = leaving.code
     _leave(code)
+
+
+def _print_anything() -> None:
+    """Names on a disk and texts of results need not be letters of the terminal's alphabet."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _leave(code: object) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from .errors import INTERRUPTED
 from .held import held
+from .plainly import printable
 from .scale import Scale
 
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ def figure(
     if as_json:
         typer.echo(json.dumps(result))
         return
-    typer.echo(f"{path}: {chosen.title}")
+    typer.echo(f"{printable(path)}: {chosen.title}")
     typer.echo(f"look for: {chosen.shows}")
-    typer.echo(f"data: {data_path(path)}{' (reused; --fresh computes anew)' if reused else ''}")
+    again = " (reused; --fresh computes anew)" if reused else ""
+    typer.echo(f"data: {printable(data_path(path))}{again}")
 
 
 def _make(figure: Figure, path: Path, scale: Any, seed: int, fresh: bool) -> bool:

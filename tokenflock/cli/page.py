@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from .held import held
+from .plainly import printable
 
 
 def page(
@@ -49,7 +50,7 @@ def page(
         typer.echo(json.dumps({"page": str(written), "bytes": size, "replays": shown}))
         return
     typer.echo(
-        f"{written} ({size / 2**20:.1f} MiB) is the page; open it, or put it on a web server"
+        f"{printable(written)} ({size / 2**20:.1f} MiB) is the page; open it, or put it on a web server"
     )
     if size > LARGE:
         typer.echo("tokenflock: that is large for a link; give fewer runs", err=True)

@@ -11,6 +11,7 @@ import typer
 from .bars import bar_on_stderr
 from .errors import in_a_sentence
 from .held import held
+from .plainly import printable
 from .trace import (
     BETA_SCALE,
     FILE,
@@ -151,4 +152,6 @@ def _tell(data: xr.Dataset, place: Path | None, as_json: bool) -> None:
     for line in plain_words(data):
         console.print(f"- {line}")
     if place is not None:
-        console.print(f"{place}: {', '.join(sorted(item.name for item in place.iterdir()))}")
+        console.print(
+            printable(f"{place}: {', '.join(sorted(item.name for item in place.iterdir()))}")
+        )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .errors import INTERRUPTED
+from .plainly import printable
 
 if TYPE_CHECKING:
     from ..lab.files import AnySpec
@@ -68,7 +69,8 @@ def run(
     if not result["ok"]:
         from ..lab.run import time_text
 
-        typer.echo(f"tokenflock: stopped at t = {time_text(result)}: {result['advice']}", err=True)
+        advice = printable(result["advice"])
+        typer.echo(f"tokenflock: stopped at t = {time_text(result)}: {advice}", err=True)
         raise typer.Exit(1)
 
 
@@ -121,7 +123,7 @@ def _run(
     finished = read_summary(folder) if resume else None
     if finished is not None:
         require_own_summary(finished, identity(spec), folder)
-        typer.echo(f"{folder} is finished; this is its stored result", err=True)
+        typer.echo(printable(f"{folder} is finished; this is its stored result"), err=True)
         return finished
     return _compute(spec, folder, resume, overwrite, quiet)
 
@@ -154,7 +156,7 @@ def _compute(
             write_summary(folder, result)
     except KeyboardInterrupt:
         bar.stop()
-        typer.echo(f"tokenflock: {_interrupted(folder)}", err=True)
+        typer.echo(printable(f"tokenflock: {_interrupted(folder)}"), err=True)
         raise typer.Exit(INTERRUPTED) from None
     except BaseException:
         # What went wrong is told in one sentence; a bar at 0 % beside it says nothing.

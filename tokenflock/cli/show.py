@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .plainly import printable
+
 if TYPE_CHECKING:
     from ..lab.files import AnySpec
     from ..lab.spec import RunSpec
@@ -99,7 +101,7 @@ def show(trajectory: Trajectory, folder: Path, result: dict[str, Any]) -> None:
     if trajectory.attributes["numerics"]["method"] == "Layers":
         console.print("times are layers x step: this clock runs slower than the flow's")
     files = [item.name for item in sorted(folder.iterdir()) if not item.name.startswith(".")]
-    console.print(f"{folder}: {', '.join(files)}")
+    console.print(printable(f"{folder}: {', '.join(files)}"), soft_wrap=True)
 
 
 def _health(result: dict[str, Any]) -> str:

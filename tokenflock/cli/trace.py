@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from .bars import bar_on_stderr
 from .errors import in_a_sentence
 from .held import held
+from .plainly import printable
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -256,7 +257,7 @@ def compare(
     for line in result["words"]:
         typer.echo(line)
     if out is not None:
-        typer.echo(f"{out}: {', '.join(sorted(item.name for item in out.iterdir()))}")
+        typer.echo(printable(f"{out}: {', '.join(sorted(item.name for item in out.iterdir()))}"))
 
 
 def texts_given(
@@ -313,4 +314,6 @@ def _tell(run: Trajectory, place: Path | None, as_json: bool) -> None:
     found = verdict(run)
     console.print(f"verdict: {found.word} ({found.criterion})")
     if place is not None:
-        console.print(f"{place}: {', '.join(sorted(item.name for item in place.iterdir()))}")
+        console.print(
+            printable(f"{place}: {', '.join(sorted(item.name for item in place.iterdir()))}")
+        )

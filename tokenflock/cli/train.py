@@ -13,7 +13,7 @@ import typer
 
 from .bars import bar_on_stderr
 from .errors import INTERRUPTED, in_a_sentence
-from .plainly import console
+from .plainly import console, printable
 
 if TYPE_CHECKING:
     from ..training import Reviews, Settings
@@ -95,7 +95,7 @@ def sentiment(
             tell(0.0, "reading reviews")
             result = _trained(source, only, settings, place, resume, overwrite, tell)
     if finished is not None:
-        typer.echo(f"{place} is finished; this is its stored result", err=True)
+        typer.echo(printable(f"{place} is finished; this is its stored result"), err=True)
     _show(result, place, as_json)
 
 
@@ -213,7 +213,7 @@ def _progress(place: Path) -> Iterator[Callable[[float, str], None]]:
         with bar_on_stderr("train", stays=False) as tell:
             yield tell
     except KeyboardInterrupt:
-        typer.echo(f"tokenflock: {_interrupted(place)}", err=True)
+        typer.echo(printable(f"tokenflock: {_interrupted(place)}"), err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

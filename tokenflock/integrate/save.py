@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import require
+from ..observables.naming import check_names
 from ..observables.settle import Observed, as_observables
 from ..runtime import ArrayLike
 
@@ -61,6 +62,7 @@ class Save:
         self.every, self.at, self.log = every, at, log
         self.observe = as_observables(observe)
         self.states = states
+        check_names(self.observe)
 
     def times(self, t1: float) -> np.ndarray:
         """The increasing save times, from 0 to t1 included."""

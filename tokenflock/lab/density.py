@@ -30,7 +30,7 @@ from ..memory import require_bytes
 from ..trajectory import Trajectory
 from .parts import Integration, Part, cut, on_host
 from .slots import Seed, Strict, rectangle, spec_of
-from .spec import ModelSpec, SaveSpec, StopSpec, build_model
+from .spec import ModelSpec, Parameter, SaveSpec, StopSpec, build_model
 
 # How numbers of discretisations are bounded in a file.
 SIZES: dict[str, Any] = {
@@ -124,7 +124,7 @@ class DensitySolve(Strict):
 class DensitySave(SaveSpec):
     """When to look and what to keep; the health of a run is always kept."""
 
-    observe: list[Any] = []
+    observe: list[str | dict[str, Parameter]] = []
 
 
 class DensityOutput(Strict):

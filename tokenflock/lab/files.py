@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import tomli_w
 from pydantic import ValidationError
 
-from ..errors import InputError
+from ..errors import InputError, require
+from ..plain import is_deeper_than
 from .catalogue import nearest
 from .sentences import choices, explain
 from .spec import RunSpec
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 AnySpec: TypeAlias = "RunSpec | DensityRunSpec"
 
 LARGEST_SPEC = 64 * 2**20
+# Tables and lists inside one another: a spec that means something has eight at most.
+DEEPEST_SPEC = 32
 # What tomllib raises on bad text: its own error, too many brackets, too many digits.
 TOML_ERRORS = (tomllib.TOMLDecodeError, RecursionError, ValueError)
 
@@ -56,9 +59,20 @@ def load(text: str, overrides: list[str] | None, source: str, more: tuple[str, .
         raise InputError(f"{source} is nested too deeply") from error
     except TOML_ERRORS as error:
         raise InputError(f"{source} is not valid TOML: {error}") from error
+    check_depth(table, source)
     for override in overrides or []:
         _apply(table, override, more)
+        check_depth(table, source)
     return table
+
+
+def check_depth(table: Any, source: str) -> None:
+    """Refuse tables inside tables inside tables, before anything walks through them."""
+    require(
+        not is_deeper_than(table, DEEPEST_SPEC),
+        f"{source} is nested too deeply: at most {DEEPEST_SPEC} tables and lists may stand inside one "
+        "another",
+    )
 
 
 def validated(table: dict[str, Any], source: str) -> RunSpec:
@@ -79,8 +93,6 @@ def validated_any(table: dict[str, Any], source: str) -> AnySpec:
         return root.model_validate(table)
     except ValidationError as error:
         raise InputError(explain(error, table, source, root)) from error
-    except RecursionError as error:
-        raise InputError(f"{source} is nested too deeply") from error
 
 
 def _root(table: dict[str, Any], source: str) -> type[AnySpec]:

@@ -27,12 +27,19 @@ from typing import Any
 from ..belonging import require_same
 from ..errors import InputError, StoreError, in_words_of_the_disk
 from ..locking import MARKS, Writer
+from ..plain import is_deeper_than
 from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, segment_paths, write
 from ..trajectory import Trajectory
 from .files import AnySpec, identity, parse, read_text, render
 
 SPEC = "spec.toml"
 SUMMARY = "summary.json"
+# What is read from a summary, and of which kind it is; health is the deepest of it.
+SUMMARY_ENTRIES = {
+    **dict.fromkeys(("id", "label", "outcome", "advice", "store"), str),
+    **{"time": (int, float), "seconds": (int, float), "health": dict, "ok": bool},
+}
+DEEPEST_SUMMARY = 16
 OWN = (STORE, SEGMENTS, SUMMARY, SPEC, "figure.png", "animation.mp4", "animation.gif")
 
 
@@ -103,7 +110,8 @@ def check_place(
 
 def check_parent(folder: Path) -> None:
     """The nearest existing parent must be a folder one can write in."""
-    parent = next(parent for parent in folder.absolute().parents if parent.exists())
+    whole = folder.absolute()
+    parent = next((parent for parent in whole.parents if parent.exists()), whole)
     if not parent.is_dir():
         raise StoreError(f"cannot write {folder}: {parent} is a file; choose another --out")
     place = folder if folder.exists() else parent
@@ -213,7 +221,20 @@ def require_own_summary(found: dict[str, Any], spec_id: str, folder: Path) -> No
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """The summary of a run that is finished in every respect, or None."""
     try:
-        found = json.loads((folder / SUMMARY).read_text())
-    except (OSError, ValueError):
+        found = json.loads((folder / SUMMARY).read_bytes(), parse_constant=_no_constant)
+    except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and (folder / STORE).exists() else None
+    return found if _is_summary(found) and (folder / STORE).exists() else None
+
+
+def _is_summary(found: Any) -> bool:
+    """Whether a file holds what `write_summary` wrote; another is made anew from the store."""
+    return (
+        isinstance(found, dict)
+        and not is_deeper_than(found, DEEPEST_SUMMARY)
+        and all(isinstance(found.get(name), kind) for name, kind in SUMMARY_ENTRIES.items())
+    )
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number of strict JSON")

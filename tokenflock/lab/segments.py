@@ -14,6 +14,7 @@ from ..errors import StoreError
 from ..integrate.core import COUNTERS, Segment
 from ..integrate.outcome import OUTCOMES
 from ..locking import Writer
+from ..part_names import part_name
 from ..store import INITIAL, SEGMENTS, read_store, segment_paths, segment_range, write
 from ..trajectory import Trajectory
 from .files import content
@@ -74,7 +75,7 @@ class Log:
         start = time.monotonic()
         first, last = self.done - len(self.waiting), self.done - 1
         piece = self._label(self.waiting)
-        path = self.writer.place / SEGMENTS / f"{first:06d}-{last:06d}.zarr"
+        path = self.writer.place / SEGMENTS / part_name(first, last)
         write(piece, path, overwrite=True, check=self.writer.require_place)
         self.stored.append(piece)
         self.waiting = []

@@ -233,11 +233,10 @@ def _observable(entry: str | dict[str, Parameter]) -> Observable:
 
 
 def _checked_label(label: object) -> str:
-    """A name for a stored array that collides with none of the engine's own."""
-    taken = ("states", "radii", "owners", "time", "token", "coordinate", "beta", "sample", "steps")
+    """A name for a stored array; whether it collides with another is checked by `Save`."""
     good = isinstance(label, str) and re.fullmatch(r"[a-z][a-z0-9_]*", label) is not None
     require(
-        good and label not in taken and not str(label).startswith(("final_", "initial_")),
+        good,
         f"as = {label!r} cannot name an observable; use small letters, digits and _, for example "
         "as = 'wide_clusters'",
     )

@@ -21,7 +21,7 @@ from ..integrate.steppers import Retracted
 from ..integrate.stops import Stop
 from ..runtime import as_array, is_traced, known
 from ..trajectory import Trajectory
-from .assemble import from_density_segment
+from .assemble import check_density_names, from_density_segment
 from .reading import settle_on_density
 from .solving import DensityPlan, DiagonalSolve, Flowing, integrate_density
 
@@ -89,6 +89,7 @@ def density_plan(
 ) -> tuple[DensityPlan, np.ndarray]:
     """Check the request and turn it into a plan and save times."""
     x0.on.check(model)
+    check_density_names(x0, save.observe)
     _check_resolved(model, x0)
     times = save.times(t1)
     blank = x0.at(jnp.zeros_like(x0.state))

@@ -11,9 +11,12 @@ import numpy as np
 from ..density import Density
 from ..describe import describe
 from ..dynamics import has_beta_batch
+from ..errors import require
 from ..integrate.assemble import coords_of, describe_numerics
 from ..integrate.core import Segment
 from ..integrate.outcome import GOOD, advise, count_outcomes, name_outcomes
+from ..observables import Observable, free_energy
+from ..observables.naming import check_names
 from ..provenance import provenance
 from ..runtime import is_traced
 from ..trajectory import Trajectory, attributes_on
@@ -36,6 +39,20 @@ COUNTS = {
     "accepted_steps": "num_accepted_steps",
     "rejected_steps": "num_rejected_steps",
 }
+
+
+def check_density_names(x0: Density, observe: tuple[Observable, ...]) -> None:
+    """Refuse observables under the names of what a density keeps for its health, or of its axes."""
+    # The free energy is kept in any case, and may be asked for.
+    others = [thing for thing in observe if thing.name != free_energy.name]
+    check_names(others, taken=(*WATCHED, *x0.on.axes))
+    for thing in others:
+        shared = [axis for axis in thing.coords if axis in x0.on.axes]
+        require(
+            not shared,
+            f"{thing.name} has the axis {', '.join(shared)}, and so have the states of {x0.on}, with other "
+            "values; read it off the states, or observe tokens drawn from the density",
+        )
 
 
 def from_density_segment(plan: DensityPlan, x0: Density, segment: Segment, t1: float) -> Trajectory:

@@ -33,7 +33,7 @@ class DensitySnapshot(eqx.Module):
 
 def read(thing: Observable, snapshot: DensitySnapshot) -> Array:
     """The value of an observable at a density."""
-    native = snapshot.scheme.functionals().get(thing.name)
+    native = snapshot.scheme.functionals().get(thing.quantity)
     if native is not None and _is_ours(thing):
         return native(snapshot.model, snapshot.t, snapshot.density.state, **dict(thing.parameters))
     return thing(snapshot.of_tokens())

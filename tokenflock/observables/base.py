@@ -48,6 +48,8 @@ class Observable(eqx.Module):
     data: dict[str, Array] = eqx.field(default_factory=dict)
     says: str = eqx.field(static=True, default="")
     notes: Callable[..., dict[str, Any]] | None = eqx.field(static=True, default=None)
+    # The name it was made with, if it goes under another one.
+    made_as: str = eqx.field(static=True, default="")
 
     def __call__(self, snapshot: Snapshot) -> Array:
         """The value at one snapshot."""
@@ -62,7 +64,12 @@ class Observable(eqx.Module):
 
     def named(self, name: str) -> Observable:
         """The same observable under another name, to keep two of one sort in one run."""
-        return dataclasses.replace(self, name=name)
+        return dataclasses.replace(self, name=name, made_as=self.quantity)
+
+    @property
+    def quantity(self) -> str:
+        """What is observed, whatever name it goes under here."""
+        return self.made_as or self.name
 
     @property
     def coords(self) -> dict[str, np.ndarray]:

@@ -31,15 +31,12 @@ EXAMPLE = (
 
 
 def as_observables(things: Any) -> tuple[Observable, ...]:
-    """All as observables, with different names; axes of functions are found when the run is known."""
+    """All as observables; axes of functions are found when the run is known."""
     require(
         isinstance(things, Sequence) and not isinstance(things, str),
         f"observe takes a list of observables such as {EXAMPLE}; got {things!r}",
     )
-    found = tuple(as_observable(thing, index) for index, thing in enumerate(things))
-    names = [thing.name for thing in found]
-    require(len(set(names)) == len(names), f"observables must have different names, got {names}")
-    return found
+    return tuple(as_observable(thing, index) for index, thing in enumerate(things))
 
 
 def as_observable(thing: Any, position: int = 0) -> Observable:

@@ -24,6 +24,7 @@ from ..integrate.progress import RichProgressMeter
 from ..measure import Measure
 from ..memory import require_bytes
 from ..observables.base import Observable, Snapshot
+from ..observables.naming import check_names
 from ..observables.settle import Observed, as_observables, settle_on_tokens
 from ..provenance import provenance
 from ..reduce import Dense
@@ -168,7 +169,9 @@ def random_chains(
     count = x0.points.shape[0]
     every = layers if every is None else every
     _check(x0, layers, step, heads, every)
-    observe = settle_on_tokens(as_observables(observe), _bystander(), x0, Dense())
+    asked = as_observables(observe)
+    check_names(asked, taken=("chain", "layer", "t", "tau", "tokens"))
+    observe = settle_on_tokens(asked, _bystander(), x0, Dense())
     law.check(x0.d)
     looks = layers // every
     chain = Chain(law, jnp.asarray(step, dtype=float), heads, projected, quenched)

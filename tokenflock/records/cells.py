@@ -69,7 +69,7 @@ def _value(text: str) -> Any:
     """A number or truth value, else the text itself, with or without quotes."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if isinstance(found, (bool, int, float, str)):
         return found

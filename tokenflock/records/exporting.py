@@ -40,6 +40,8 @@ def export(
     if to not in FORMATS:
         raise InputError(f"--to takes {', '.join(FORMATS)}, got {to!r}{nearest(to, FORMATS)}")
     _require_writer(to)
+    if out is not None and not out.name:
+        raise InputError(f"--out {str(out)!r} is a folder; give the name of a file")
     dataset = result.dataset()
     chosen = _chosen(dataset, arrays)
     place = Path(f"{_plain_name(result)}.{to}") if out is None else out

@@ -13,9 +13,10 @@ from typing import Any
 
 from ..errors import StoreError
 from ..own_files import read_object
+from ..part_names import chained
 
 STORE, SEGMENTS, METADATA = "trajectory.zarr", "segments", "zarr.json"
-SWEEP_STORE = "sweep.zarr"
+SWEEP_STORE, INITIAL = "sweep.zarr", "initial.zarr"
 SUMMARY = "summary.json"
 TRAJECTORY, SWEEP = "tokenflock-trajectory-1", "tokenflock-sweep-1"
 
@@ -84,9 +85,15 @@ def store_of(folder: Path) -> Path | None:
         if is_own_folder(folder / name):
             return folder / name
     if is_own_folder(folder / SEGMENTS):
-        parts = sorted(path for path in (folder / SEGMENTS).glob("*.zarr") if is_own_folder(path))
-        return parts[-1] if parts else None
+        return _last_part(folder / SEGMENTS)
     return folder
+
+
+def _last_part(segments: Path) -> Path | None:
+    """The last finished part, or the tokens at t = 0 where there is none."""
+    parts = [INITIAL, *chained(path.name for path in segments.glob("*"))]
+    found = segments / parts[-1]
+    return found if is_own_folder(found) else None
 
 
 def attributes(store: Path) -> dict[str, Any] | None:

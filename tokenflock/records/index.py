@@ -141,7 +141,7 @@ def _bounds(root: Path) -> tuple[bytes, bytes]:
 def _entry(stamp: str, text: str) -> Stamped:
     try:
         return stamp, _from_text(text)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return UNREADABLE
 
 

@@ -54,6 +54,11 @@ def parse_where(text: str, names: Names | None) -> Condition:
     """The condition, or a sentence; without names nothing is known of columns, and any will do."""
     if len(text) > LONGEST or not text.strip():
         raise InputError(f"--where takes a condition of at most {LONGEST} letters{_EXAMPLE}")
+    odd = next((letter for letter in text if "\ud800" <= letter <= "\udfff"), None)
+    if odd is not None:
+        raise InputError(
+            f"--where holds {odd!r}, a byte that is no letter; write ? for it, as names of files are listed"
+        )
     columns: list[str] = []
     words: list[str] = []
     tokens = _tokens(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..lab.files import read_text
+from ..lab.files import check_depth, read_text
 from .conduct import Wishes, conduct
 from .plan import Sweep, make_sweep, parse_sweep
 from .reading import open_sweep
@@ -60,6 +60,7 @@ def sweep(
 
 def _asked(spec: str | Path | Mapping[str, Any]) -> Sweep:
     if isinstance(spec, Mapping):
+        check_depth(spec, "the sweep")
         return make_sweep(_plain(spec))
     if isinstance(spec, str) and "\n" in spec:
         return parse_sweep(spec)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..integrate.save import MOST_SAVES
 from ..lab.spec import RunSpec
 from ..reduce import Dense
 
@@ -42,7 +43,7 @@ def cell_seconds(spec: RunSpec) -> float:
     call = CALL_SECONDS + PAIR_SECONDS * n * n * (4 + d) * _heads(spec)
     solve = spec.solve
     if solve.fixed_step is not None:
-        steps = solve.t1 / solve.fixed_step
+        steps = min(solve.t1 / solve.fixed_step, solve.max_steps)
     else:
         steps = min(STEPS_PER_TIME * solve.t1, MOST_STEPS)
     looks = LOOKS_PER_SAVE * saves_of(spec) * max(1, len(spec.save.observe))
@@ -87,10 +88,10 @@ def tokens_of(spec: RunSpec) -> int:
 
 
 def saves_of(spec: RunSpec) -> int:
-    """About how many save times there are."""
+    """About how many save times there are, of a cell that is not refused for having too many."""
     save = spec.save
     if save.every is not None:
-        return int(spec.solve.t1 / save.every) + 1
+        return int(min(spec.solve.t1 / save.every, MOST_SAVES)) + 1
     if save.log is not None:
         return save.log.count
     return 2 + len(save.at or [])

@@ -80,5 +80,5 @@ def _dataset_agrees(path: Path, text: str) -> bool:
         stored = json.loads((path.parent / STORE / GROUP).read_bytes())["attributes"]
         table = tomllib.loads(text)[SWEEP]
         return stored["sweep"] == plain(table) and stored["id"] == parse_sweep(text).id
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False

@@ -109,7 +109,7 @@ def _require_own(path: Path, found: Any, expected: Identity) -> None:
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
 
 
