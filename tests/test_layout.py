@@ -11,10 +11,10 @@ PACKAGE = Path(__file__).parent.parent / "tokenflock"
 
 # Lower modules first; a module may import from its own line and from lines above.
 LAYERS = [
-    {"errors", "runtime"},
+    {"errors", "runtime", "startup"},
     {"names", "plain", "own_files", "part_names"},
     {"locking", "belonging", "zarr_files"},
-    {"space", "graph", "masks", "theory", "schedule"},
+    {"space", "graph", "masks", "theory", "schedule", "potentials"},
     {"measure", "kinds", "weights", "neurons"},
     {"reduce"},
     {"terms"},
