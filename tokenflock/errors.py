@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from numbers import Integral
 
 
@@ -15,6 +16,10 @@ class InputError(TokenflockError, ValueError):
     """The request itself is wrong (exit code 2 on the command line)."""
 
     exit_code = 2
+
+
+class MissingExtraError(InputError):
+    """The request needs a package that only an extra installs."""
 
 
 class TooLargeError(InputError):
@@ -35,9 +40,21 @@ class SolveError(TokenflockError):
 
 def require_whole(name: str, value: object, least: int | None = None) -> None:
     """Refuse what is no whole number, NumPy's included, or one below `least`."""
-    whole = isinstance(value, Integral) and (least is None or value >= least)
+    whole = isinstance(value, Integral) and (least is None or int(value) >= least)
     enough = "" if least is None else f", at least {least}"
     require(whole, f"{name} must be a whole number{enough}, got {value!r}")
+
+
+def require_extra(what: str, module: str, extra: str, instead: str = "") -> None:
+    """Refuse `what` where a module of an extra is missing; `instead` says what works without."""
+    try:
+        import_module(module)
+    except ImportError as error:
+        otherwise = f"; {instead}" if instead else ""
+        raise MissingExtraError(
+            f"{what} needs {error.name or module}, which is not installed: "
+            f"pip install 'tokenflock[{extra}]'{otherwise}"
+        ) from error
 
 
 def require(condition: bool, message: str) -> None:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from . import runtime as runtime
-from .errors import require
+from .errors import require, require_extra
 
 Carry = Any
 Convention = Literal["perspective", "metastability", "kinetic"]
@@ -318,6 +318,7 @@ class Sinkhorn(Kind):
     def dense(
         self, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Array:
+        require_ott()
         from ott.geometry import geometry
 
         mass = jnp.exp(log_mass[0])
@@ -327,6 +328,7 @@ class Sinkhorn(Kind):
 
     def plan(self, geometry: Any, mass: Array) -> Any:
         """ott-jax's solution for a geometry of costs -s_ij at temperature 1."""
+        require_ott()
         from ott.problems.linear import linear_problem
         from ott.solvers.linear import sinkhorn
 
@@ -334,3 +336,8 @@ class Sinkhorn(Kind):
             threshold=self.threshold, max_iterations=self.iterations, lse_mode=True
         )
         return solver(linear_problem.LinearProblem(geometry, a=mass, b=mass))
+
+
+def require_ott() -> None:
+    """Say how to get ott-jax, which an extra installs."""
+    require_extra("Sinkhorn attention", "ott", "transport")
