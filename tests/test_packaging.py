@@ -213,3 +213,10 @@ def test_with_an_address_every_target_is_absolute(index_readme):
 def test_what_is_absolute_already_stays(index_readme):
     text = "[a](https://example.org/a) ![b](https://example.org/b.png) [c](#d) [e](f.md)"
     assert index_readme(text) == text.replace("[e](f.md)", "e")
+
+
+def test_the_page_on_installing_has_a_line_for_every_extra():
+    text = (ROOT / "docs" / "install.md").read_text()
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, flags=re.M)
+    named = {name for row in rows for name in re.findall(r"\w+", row)}
+    assert named == set(PROJECT["optional-dependencies"])
