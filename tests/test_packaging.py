@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib import metadata, util
 from pathlib import Path
 
@@ -220,3 +221,21 @@ def test_the_page_on_installing_has_a_line_for_every_extra():
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, flags=re.M)
     named = {name for row in rows for name in re.findall(r"\w+", row)}
     assert named == set(PROJECT["optional-dependencies"])
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_that_text(tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", tmp_path, ROOT]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    if "No matching distribution found for hatchling" in done.stderr:
+        pytest.skip("no package index can be reached: the build system cannot be had")
+    assert done.returncode == 0, done.stderr[-2000:]
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith("/METADATA"))
+        text = archive.read(name).decode("utf-8")
+    about, _, readme = text.partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in about
+    assert readme.startswith("# tokenflock\n")
+    assert targets(readme) == []
+    assert {f"Provides-Extra: {extra}" for extra in EXTRAS} <= {*about.splitlines()}
