@@ -47,7 +47,8 @@ def write_dataset(dataset: Any, path: Path, kind: str, overwrite: bool = False) 
             with warnings.catch_warnings():
                 # zarr warns that its own way of storing text may change; versions are recorded.
                 warnings.simplefilter("ignore")
-                _labelled(dataset, kind).to_zarr(fresh, zarr_format=3, consolidated=False)
+                place = _local(fresh)
+                _labelled(dataset, kind).to_zarr(place, zarr_format=3, consolidated=False)
             _flush(fresh)
             if path.exists():
                 os.replace(path, Path(scratch) / "replaced")
@@ -142,6 +143,13 @@ def read_store(path: Path) -> Trajectory:
         raise _unreadable(path, error) from error
 
 
+def _local(path: Path) -> Any:
+    """The folder as zarr's own store: newer versions read a plain path as an address, less its newlines."""
+    from zarr.storage import LocalStore
+
+    return LocalStore(path)
+
+
 def read_dataset(path: Path, kind: str) -> Any:
     """One Zarr store of a kind, checked against its checksums."""
     import xarray as xr
@@ -151,7 +159,11 @@ def read_dataset(path: Path, kind: str) -> Any:
             # zarr warns of what is missing; the checksums below refuse it.
             warnings.simplefilter("ignore")
             lazy = xr.open_zarr(
-                path, consolidated=False, chunks=None, decode_times=False, mask_and_scale=False
+                _local(path),
+                consolidated=False,
+                chunks=None,
+                decode_times=False,
+                mask_and_scale=False,
             )
             dataset = lazy.load()
         _check(dataset, kind)
