@@ -1,4 +1,5 @@
-# Everything a newcomer needs: `make demo` and `make test`. Python 3.11, pip and make are assumed.
+# Everything a newcomer needs: `make demo` and `make test`. Python 3.11 to 3.13, pip and make are assumed;
+# another Python is chosen by `make demo PYTHON=python3.13`.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

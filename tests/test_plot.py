@@ -71,6 +71,14 @@ def test_cluster_axis_says_its_angle(sphere):
     plt.close(figure)
 
 
+def test_the_attention_of_a_head_names_it(sphere):
+    figure = sphere.plot("attention", head=0)
+    assert "head" not in figure.axes[0].get_title()  # there is only one
+    plt.close(figure)
+    with pytest.raises(flock.InputError, match="head is an index from 0 to 0, got 1"):
+        sphere.plot("attention", head=1)
+
+
 def test_attention_matrix_is_the_models(sphere):
     figure = sphere.plot("attention", time=0.0)
     picture = np.asarray(figure.axes[0].images[0].get_array())

@@ -78,6 +78,7 @@ def test_links_point_at_files():
         "docs/trace.md",
         "docs/play.md",
         "docs/sweeps.md",
+        "docs/install.md",
     ):
         for target in re.findall(r"\]\(([\w./-]+)\)", (ROOT / name).read_text()):
             assert (ROOT / name).parent.joinpath(target).exists(), target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 
@@ -17,6 +18,10 @@ class InputError(TokenflockError, ValueError):
     """The request itself is wrong (exit code 2 on the command line)."""
 
     exit_code = 2
+
+
+class MissingExtraError(InputError):
+    """The request needs a package that only an extra installs."""
 
 
 class TooLargeError(InputError):
@@ -46,6 +51,18 @@ def require_whole(name: str, value: object, least: int | None = None) -> None:
     whole = isinstance(value, Integral) and (least is None or int(value) >= least)
     enough = "" if least is None else f", at least {least}"
     require(whole, f"{name} must be a whole number{enough}, got {value!r}")
+
+
+def require_extra(what: str, module: str, extra: str, instead: str = "") -> None:
+    """Refuse `what` where a module of an extra is missing; `instead` says what works without."""
+    try:
+        import_module(module)
+    except ImportError as error:
+        otherwise = f"; {instead}" if instead else ""
+        raise MissingExtraError(
+            f"{what} needs {error.name or module}, which is not installed: "
+            f"pip install 'tokenflock[{extra}]'{otherwise}"
+        ) from error
 
 
 def require(condition: bool, message: str) -> None:

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .errors import require
+from .errors import require, require_extra
 from .potentials import Potentials, implicit_potentials
 from .runtime import as_array
 
@@ -317,6 +317,7 @@ class Sinkhorn(Kind):
     def dense(
         self, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
     ) -> Array:
+        require_ott()
         from ott.geometry import geometry
 
         def find(theta: tuple[Array, Array]) -> Potentials:
@@ -333,6 +334,7 @@ class Sinkhorn(Kind):
 
     def potentials(self, geometry: Any, mass: Array) -> Potentials:
         """ott-jax's solution for a geometry of costs -s_ij at temperature 1."""
+        require_ott()
         from ott.problems.linear import linear_problem
         from ott.solvers.linear import sinkhorn
 
@@ -341,3 +343,8 @@ class Sinkhorn(Kind):
         )
         found = solver(linear_problem.LinearProblem(geometry, a=mass, b=mass))
         return Potentials(found.f, found.g, jnp.asarray(found.converged, dtype=mass.dtype))
+
+
+def require_ott() -> None:
+    """Say how to get ott-jax, which an extra installs."""
+    require_extra("Sinkhorn attention", "ott", "transport")

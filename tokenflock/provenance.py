@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import platform
 from importlib import metadata
@@ -22,8 +23,15 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def _installed() -> dict[str, str]:
-    """Read once: parsing the metadata of nine packages takes longer than a short solve."""
-    return {name: metadata.version(name) for name in PACKAGES}
+    """Read once: parsing the metadata of nine packages takes longer than a short solve.
+
+    A package of an extra that is not installed computes nothing, and is left out.
+    """
+    found = {}
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def provenance() -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -18,13 +18,15 @@ ArrayLike = jax.typing.ArrayLike | Sequence[Any]
 Scalar = jax.typing.ArrayLike
 
 
-def known() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def known() -> Iterator[None]:
     """Compute now whatever depends on no traced value: a context, or with `@known()` a decorator.
 
     Inside jax.jit every operation is staged, those on plain numbers too. Models and tokens made there of
     plain numbers must stay numbers, so that they can be checked and reductions can choose by them.
     """
-    return jax.ensure_compile_time_eval()
+    with jax.ensure_compile_time_eval():
+        yield
 
 
 def as_array(value: ArrayLike) -> Array:

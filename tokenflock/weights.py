@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import equinox as eqx
 import jax
@@ -156,7 +157,7 @@ class Weights(HeadSchedule):
         return jnp.broadcast_to(V * jnp.eye(d) if V.ndim == 0 else V, (self.heads, d, d))
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return value is not None and np.ndim(value) == 0  # type: ignore[arg-type]
 
 

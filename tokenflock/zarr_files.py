@@ -41,7 +41,7 @@ def open_zarr(path: Path, through: Any = None) -> xr.Dataset:
         # zarr warns of what is missing, which checksums find, and that its texts may change.
         warnings.simplefilter("ignore")
         return xr.open_zarr(
-            path if through is None else through,
+            _files(path) if through is None else through,
             zarr_format=3,
             consolidated=False,
             chunks=None,
@@ -57,7 +57,14 @@ def open_array(path: Path) -> Any:
     _require_array(path, read_object(path / METADATA))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return zarr.open_array(path, mode="r", zarr_format=3)
+        return zarr.open_array(_files(path), mode="r", zarr_format=3)
+
+
+def _files(path: Path) -> Any:
+    """A folder as Zarr's own store: newer versions read a plain path as an address, less its newlines."""
+    from zarr.storage import LocalStore
+
+    return LocalStore(path, read_only=True)
 
 
 def require_own_format(path: Path) -> None:

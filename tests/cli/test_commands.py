@@ -198,11 +198,13 @@ class TestBadInput:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """One small run with a figure and an animation, as the command line makes it."""
+    """One small run with a figure and an animation, on a machine without ffmpeg."""
     out = tmp_path_factory.mktemp("runs") / "mine"
     arguments = ["run", "--example", "circle", *TINY, "--out", str(out), "--json"]
-    arguments += ["--set", "title=a [/b] title", "--set", "animation=gif", "--set", "frames=3"]
-    return out, CliRunner().invoke(app, arguments)
+    arguments += ["--set", "title=a [/b] title", "--set", "animation=mp4", "--set", "frames=3"]
+    with pytest.MonkeyPatch.context() as machine:
+        machine.setitem(sys.modules, "imageio_ffmpeg", None)
+        return out, CliRunner().invoke(app, arguments)
 
 
 class TestRun:
@@ -229,6 +231,13 @@ class TestRun:
         ]
         assert json.loads((out / "summary.json").read_text()) == json.loads(result.stdout)
         assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_without_ffmpeg_the_animation_is_a_gif_and_it_is_told(self, finished):
+        out, result = finished
+        assert (out / "animation.gif").read_bytes().startswith(b"GIF8")
+        told = " ".join(result.stderr.split())
+        assert "a GIF is written in its place" in told
+        assert "pip install 'tokenflock[video]'" in told
 
     def test_the_store_opens_with_the_reported_numbers(self, finished):
         out, result = finished

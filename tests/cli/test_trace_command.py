@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -105,13 +106,44 @@ def test_report_and_comparison(llama, tmp_path):
     assert answer.exit_code == 0, answer.stderr
     assert json.loads(answer.stdout)["words"]
     assert (tmp_path / "both" / "compare.html").is_file()
+    answer = tokenflock("compare", full, bare, full, "--layers", "all")
+    assert answer.exit_code == 0, answer.stderr
+    assert "cosine C  clusters A  clusters B" in answer.stdout
+    sentence = fails("compare", full, bare, tmp_path / "thrid")
+    assert "thrid', and stored traces have been read already" in sentence
+    assert "--tokens: stored traces" in fails("compare", full, bare, "--tokens", llama / "ids.txt")
+    assert "needs at least two" in fails("compare", full)
+    assert "there is no file or folder" in fails("compare", full, "bare", full)
 
 
 def test_two_checkpoints_are_compared_on_the_same_tokens(llama, tmp_path):
     tiny_gpt2().save_pretrained(tmp_path / "gpt2")
     answer = tokenflock("compare", llama, tmp_path / "gpt2", "--tokens", llama / "ids.txt")
     assert answer.exit_code == 0, answer.stderr
-    assert "Mean cosines first differ" in answer.stdout
+    assert "Mean cosines of A and B first differ" in answer.stdout
+
+
+def layers_of(table):
+    """The first column of the rows: a number followed by a number."""
+    return [
+        int(layer)
+        for layer in re.findall(r"^ *(\d+) +-?[\d.]+ ", table.split("\n- ")[0], flags=re.M)
+    ]
+
+
+def test_the_table_says_which_layers_it_leaves_out(llama):
+    words = [llama, "--tokens", llama / "ids.txt", "--repeat", 6]
+    some = tokenflock(*words)
+    assert "14 of the layers 0 to 18 (0 is the embedding); all with --layers all or --json" in (
+        " ".join(some.stdout.split())
+    )
+    every = layers_of(tokenflock(*words, "--layers", "all").stdout)
+    assert every == list(range(19))
+    named = tokenflock(*words, "--layers", "0,4-5").stdout
+    assert layers_of(named) == [0, 4, 5]
+    assert "3 of the layers 0 to 18" in named
+    assert "layers as in 0,5,10-12; got 'x'" in fails(*words, "--layers", "x")
+    assert "there is no layer 19" in " ".join(fails(*words, "--layers", "3-19").split())
 
 
 def test_help_teaches():

@@ -267,6 +267,30 @@ class TestPlaces:
         with pytest.raises(InputError, match=r"pip install 'tokenflock\[parquet\]'"):
             export(find_result(sweep_folder), "parquet")
 
+    @pytest.mark.parametrize(
+        ("to", "out", "written"),
+        [
+            ("csv", "x", "x.csv"),
+            ("parquet", "sub/x", "sub/x.parquet"),
+            ("npz", "beta4.5", "beta4.5.npz"),
+            ("csv", "x.CSV", "x.CSV"),
+            ("csv", "x.txt", "x.txt"),
+        ],
+    )
+    def test_a_name_gets_the_ending_of_its_format(self, sweep_folder, here, to, out, written):
+        found = export(find_result(sweep_folder), to, exporting.Path(out), ["energy"])
+        assert found["files"] == [written]
+        assert (here / written).is_file()
+
+    def test_several_tables_of_a_name_without_an_ending(self, odd_run, here):
+        export(find_result(odd_run), "csv", exporting.Path("x"), ["energy", "steps"])
+        assert sorted(item.name for item in here.glob("x*")) == ["x-scalars.csv", "x-time.csv"]
+
+    def test_an_ending_of_another_format_is_refused(self, sweep_folder, here):
+        with pytest.raises(InputError, match=r"x.npz ends in .npz, and --to csv writes .csv"):
+            export(find_result(sweep_folder), "csv", exporting.Path("x.npz"), ["energy"])
+        assert [*here.iterdir()] == []
+
     def test_odd_names_become_plain_files(self, here):
         folder = made_run(here / "in" / "new\nline é")
         assert export(find_result(folder), "npz")["files"] == ["new-line.npz"]

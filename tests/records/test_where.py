@@ -4,6 +4,7 @@ import math
 import re
 import sqlite3
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,10 @@ def test_the_conditions_of_the_guide():
     for example in examples:
         Evaluator(parse_where(example, NAMES))
     assert all(f"`{name}" in text or f" {name}" in text for name in (*COLUMNS, *FUNCTIONS))
+
+
+def test_nothing_that_newer_pythons_refuse():
+    """Python 3.12 warns of a sequence for numbered placeholders, 3.14 refuses it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert holds("beta > 2 and n = 32 and beta < 5")

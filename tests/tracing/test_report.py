@@ -16,7 +16,7 @@ from made_runs import add, collapsing, made_run, merging, stacked, unit, with_he
 
 from tokenflock.errors import StoreError  # noqa: E402
 from tokenflock.tracing import page, report  # noqa: E402
-from tokenflock.tracing.pictures import PICTURES, available, draw_all  # noqa: E402
+from tokenflock.tracing.pictures import PICTURES, available, caption, draw_all  # noqa: E402
 from tokenflock.tracing.pictures_map import leading  # noqa: E402
 from tokenflock.tracing.report import write_report  # noqa: E402
 
@@ -43,7 +43,8 @@ def without_a_screen():
 @pytest.fixture
 def quick_pictures(monkeypatch):
     """Two pictures instead of twelve, for what does not look at them."""
-    monkeypatch.setattr(report, "draw_all", lambda run: {"cosines": None, "clusters": None})
+    blank = mpl.figure.Figure()
+    monkeypatch.setattr(report, "draw_all", lambda run: {"cosines": blank, "clusters": blank})
     monkeypatch.setattr(report, "to_png", lambda figure: PNG)
 
 
@@ -204,6 +205,34 @@ def test_pictures_of_many_texts_have_bands():
     assert corners.max() == pytest.approx(high.max())
     for figure in figures.values():
         page.to_png(figure)
+
+
+@pytest.mark.parametrize("factor", [1.0, 70.0])
+def test_a_caption_says_logarithmic_where_an_axis_is(factor):
+    states = merging()
+    states[4:, 2] *= factor
+    run = made_run(states)
+    figure = PICTURES["norms"].draw(mpl.pyplot, run)
+    top, bottom = figure.axes
+    assert (top.get_yscale(), bottom.get_yscale()) == ("linear" if factor == 1 else "log", "linear")
+    said = "Logarithmic axis: norm of a hidden state."
+    assert (said in caption("norms", figure)) == (factor != 1)
+    assert "ogarithmic" not in PICTURES["norms"].shows
+    mpl.pyplot.close(figure)
+
+
+def test_heads_are_drawn_from_one_like_layers():
+    run = with_heads(made_run(merging()))
+    figure = PICTURES["attention"].draw(mpl.pyplot, run)
+    layers, heads = run.array("attention_entropy_share").shape
+    left, right, low, high = figure.axes[0].images[0].get_extent()
+    assert (left, right) == (0.5, layers + 0.5)
+    assert (high, low) == (0.5, heads + 0.5)
+    mpl.pyplot.close(figure)
+    shared = with_heads(made_run(merging(), model={"distinct_layers": 1}))
+    figure = PICTURES["spectra"].draw(mpl.pyplot, shared)
+    assert figure.axes[0].get_title().startswith("head 1: ")
+    mpl.pyplot.close(figure)
 
 
 def test_a_norm_far_from_the_others_is_drawn_apart():

@@ -36,6 +36,9 @@ def test_the_clock_is_the_layer(bert):
     assert run.outcome == "finished"
     assert run.attributes["trace"]["tokens"] == [words().labels]
     assert run["attention_entropy"].dims == ("layer", "head")
+    first = run["attention_entropy"].sel(layer=1, head=1)
+    assert first == run.array("attention_entropy")[0, 0]
+    assert run.coords["head"][0] == run.coords["layer"][0] == 1
     assert run["attention_entropy"].layer.values.tolist() == [1, 2, 3]
 
 

@@ -139,6 +139,9 @@ def test_words_name_the_sink_its_layers_and_where_the_speed_is_off():
     said = " ".join(plain_words(run))
     assert "S (token 2) is an attention sink in layers 2-8" in said
     assert "off by more than 2 times in layers 2-3, 6" in said
+    share = run.array("sink_share")
+    layer, head = np.unravel_index(share.argmax(), share.shape)
+    assert f"the strongest is head {head + 1} of layer {layer + 1} (" in said
     assert "6,561 times its size at the end" in said
 
 

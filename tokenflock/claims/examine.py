@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ..errors import InputError, SolveError, TokenflockError
+from ..errors import InputError, MissingExtraError, SolveError, TokenflockError
 from .core import Claim, Comparison, Scale, Settings, Value, Variant
 
 Verdict = Literal["holds", "fails", "inconclusive"]
@@ -105,7 +105,7 @@ def examine(
     seed: int = 0,
     settings: Settings = MappingProxyType({}),
 ) -> Report:
-    """Measure a claim and judge it. A run that breaks off leaves the verdict inconclusive."""
+    """Measure a claim and judge it. Inconclusive where a run breaks off or an extra is missing."""
     start = time.perf_counter()
     values = claim.values(scale, settings)
     found = _Found()
@@ -118,6 +118,8 @@ def examine(
         found.errata = [_trial(claim, values, v, seed) for v in claim.errata if v.when(case)]
     except SolveError as error:
         found.broke_off = str(error)
+    except MissingExtraError as error:
+        found.uninstalled = str(error)
     except (ArithmeticError, LookupError, ValueError, TokenflockError) as error:
         if not settings:
             raise
@@ -138,6 +140,7 @@ class _Found:
     errata: list[Trial] = field(default_factory=list)
     broke_off: str = ""
     impossible: str = ""
+    uninstalled: str = ""
 
 
 def _cannot(claim: Claim, settings: Settings, error: Exception) -> str:
@@ -203,6 +206,8 @@ def _judge(found: _Found) -> tuple[Verdict, str]:
     """The verdict, and the reason where it is not plain."""
     if found.broke_off:
         return "inconclusive", f"the run broke off: {found.broke_off}"
+    if found.uninstalled:
+        return "inconclusive", found.uninstalled
     if found.impossible:
         return "inconclusive", f"nothing to measure outside the hypotheses: {found.impossible}"
     if found.unresolved:

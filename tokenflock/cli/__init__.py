@@ -23,6 +23,7 @@ from .retrieval import retrieval as retrieval
 from .run import run
 from .sweep import sweep
 from .trace import trace_app
+from .trace_compare import compare_traces as compare_traces
 from .train import train_app
 
 app = typer.Typer(

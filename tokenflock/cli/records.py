@@ -261,7 +261,10 @@ def export(
     run: Path = typer.Argument(..., metavar="RUN", help="The folder of a run, a trace or a sweep."),
     to: str = typer.Option(..., "--to", metavar="csv|parquet|npz", help="The format."),
     out: Path | None = typer.Option(
-        None, "--out", metavar="FILE", help="The file (default: RUN.FORMAT in this folder)."
+        None,
+        "--out",
+        metavar="FILE",
+        help="The file; x becomes x.csv, x.parquet or x.npz (default: RUN.FORMAT in this folder).",
     ),
     arrays: str | None = typer.Option(
         None, "--arrays", metavar="A,B", help="Only these (default: all): tokenflock show RUN."
@@ -272,7 +275,7 @@ def export(
     """Write a result as tidy tables (CSV, Parquet) or as a NumPy archive.
 
     A table has one row per combination of coordinates; arrays over other dimensions go to a file of
-    their own, named after these.
+    their own, named after these: `--out x` then writes x-time.csv, x-time-token-coordinate.csv, ...
 
     Examples:
 

@@ -44,10 +44,15 @@ def pictures(
 
 
 def _animation(spec: RunSpec, trajectory: Trajectory, folder: Path, bar: Any) -> None:
+    from ..plot.animate import playable
+
+    path, why = playable(folder / f"animation.{spec.output.animation}")
+    if why:
+        bar.console.print(why, markup=False, highlight=False)
     task = bar.add_task("animation", total=1.0, note="")
     without_screen()
     trajectory.animate(
-        folder / f"animation.{spec.output.animation}",
+        path,
         frames=spec.output.frames,
         report=lambda done: bar.update(task, completed=done),
     )

@@ -92,6 +92,12 @@ START = typer.Option(
 SEED = typer.Option(0, "--seed", metavar="N", help="Seed of --start.")
 OUT = typer.Option(None, "--out", metavar="DIR", help="Folder to write the result to.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace an earlier result in --out.")
+LAYERS = typer.Option(
+    None,
+    "--layers",
+    metavar="all|0,5,10-12",
+    help="Layers of the table (default: about a dozen). 0 is the embedding.",
+)
 JSON = typer.Option(False, "--json", help="One JSON object on stdout.")
 
 
@@ -123,6 +129,7 @@ def trace(
     seed: int = SEED,
     precision: str | None = PRECISION,
     reference_beta: float | None = REFERENCE,
+    layers: str | None = LAYERS,
     as_json: bool = JSON,
 ) -> None:
     """Follow the tokens of a text through a trained Transformer, with the theory's quantities.
@@ -140,7 +147,7 @@ def trace(
 
     - Only vocab.txt: `tokenflock trace path/to/albert "CCO>>CC=O" --split smiles`
 
-    - Two of them: `tokenflock trace compare runs/a runs/b`, or two checkpoints and a text
+    - Several of them: `tokenflock trace compare runs/a runs/b runs/c`, or checkpoints and a text
 
     - What the last token knows of earlier ones: `tokenflock trace retrieval --help`
 
@@ -150,13 +157,21 @@ def trace(
     """
     from ..errors import InputError
     from ..tracing.interventions import Interventions
-    from ..tracing.output import check_trace_place, default_place, write
+    from ..tracing.output import (
+        asked_layers,
+        check_trace_place,
+        default_place,
+        shown_layers,
+        write,
+    )
+    from ..tracing.reading import depth
 
     place = default_place(model.name) if report and out is None else out
     if place is not None:
         check_trace_place(place, overwrite)
     if overwrite and out is None:
         raise InputError("--overwrite replaces the result in --out; name that folder")
+    asked = asked_layers(layers)
     change = Interventions(
         mlp=not no_mlp,
         attention=not no_attention,
@@ -167,7 +182,7 @@ def trace(
         seed=seed,
     )
     with held(place), bar_on_stderr(f"trace {model.name}") as tell:
-        run = _traced(
+        run = traced(
             model,
             texts_given(text, file, tokens),
             tell,
@@ -182,82 +197,11 @@ def trace(
             attention_rank=report,
             perturbation=report,
         )
+        shown = shown_layers(asked, depth(run))
         if place is not None:
             tell(1.0, "writing")
             write(run, place, overwrite, report=report)
-    _tell(run, place, as_json)
-
-
-@trace_app.command(COMPARE)
-@in_a_sentence
-def compare(
-    first: Path = typer.Argument(..., metavar="A", help="A traced folder, or a checkpoint."),
-    second: Path = typer.Argument(..., metavar="B", help="Another one."),
-    text: str | None = TEXT,
-    file: Path | None = FILE,
-    tokens: Path | None = TOKENS,
-    split: str | None = SPLIT,
-    truncate: bool = TRUNCATE,
-    window: int | None = WINDOW,
-    precision: str | None = PRECISION,
-    reference_beta: float | None = REFERENCE,
-    without_first: bool = WITHOUT_FIRST,
-    out: Path | None = OUT,
-    overwrite: bool = OVERWRITE,
-    as_json: bool = JSON,
-) -> None:
-    """Put two checkpoints, or two traces of one, side by side.
-
-    Examples:
-
-    - Two interventions: `tokenflock trace MODEL "..." --out runs/full`, then
-      `tokenflock trace MODEL "..." --no-mlp --out runs/bare`, then
-      `tokenflock trace compare runs/full runs/bare --out runs/both`
-
-    - Two checkpoints on one text: `tokenflock trace compare before/ after/ "some text"`
-    """
-    from ..tracing.compare import compare as compared
-    from ..tracing.compare import write_compare
-    from ..tracing.files import locate
-    from ..tracing.output import check_trace_place, is_traced
-
-    if out is not None:
-        check_trace_place(out, overwrite)
-    for place in (first, second):
-        locate(place)
-    fresh = [place for place in (first, second) if not is_traced(place)]
-    given = texts_given(text, file, tokens, needed=bool(fresh))
-    runs = []
-    for place in (first, second):
-        if place not in fresh:
-            runs.append(_stored(place))
-            continue
-        with bar_on_stderr(f"trace {place.name}") as tell:
-            runs.append(
-                _traced(
-                    place,
-                    given,
-                    tell,
-                    split=split,
-                    truncate=truncate,
-                    window=window,
-                    precision=precision,
-                    reference_beta=reference_beta,
-                    states=False,
-                    without_first=without_first,
-                )
-            )
-    result = compared(runs[0], runs[1])
-    if out is not None:
-        with held(out):
-            write_compare(runs[0], runs[1], out)
-    if as_json:
-        typer.echo(json.dumps(result, allow_nan=False))
-        return
-    for line in result["words"]:
-        typer.echo(line)
-    if out is not None:
-        typer.echo(printable(f"{out}: {', '.join(sorted(item.name for item in out.iterdir()))}"))
+    _tell(run, place, shown, as_json)
 
 
 def texts_given(
@@ -275,7 +219,7 @@ def texts_given(
     return named
 
 
-def _traced(
+def traced(
     model: Path, given: dict[str, Any], tell: Callable[[float, str], None], **options: Any
 ) -> Trajectory:
     """Load once, then read text or tokens."""
@@ -290,13 +234,7 @@ def _traced(
     return run_trace(checkpoint, texts, words=words, report=tell, **options)
 
 
-def _stored(place: Path) -> Trajectory:
-    from ..store import read
-
-    return read(place)
-
-
-def _tell(run: Trajectory, place: Path | None, as_json: bool) -> None:
+def _tell(run: Trajectory, place: Path | None, shown: list[int], as_json: bool) -> None:
     """The JSON object, or a table and what happened in plain words."""
     from ..tracing.verdict import plain_words, summary, verdict
 
@@ -305,10 +243,14 @@ def _tell(run: Trajectory, place: Path | None, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from ..tracing.output import table
+    from ..tracing.output import layers_left_out, table
+    from ..tracing.reading import depth
 
     console = Console(markup=False, highlight=False)
-    console.print(table(run))
+    console.print(table(run, shown))
+    left_out = layers_left_out(shown, depth(run))
+    if left_out:
+        console.print(left_out)
     for line in plain_words(run):
         console.print(f"- {line}")
     found = verdict(run)

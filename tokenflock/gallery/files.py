@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__  # pyright: ignore[reportAttributeAccessIssue]
 from ..errors import InputError, StoreError
+from ..plot.animate import require_film_writer
 from ..store import SCRATCH, read_dataset, write_dataset
 from .core import Figure, Report, Scale
 
@@ -36,6 +37,7 @@ def check_path(figure: Figure, path: Path) -> None:
         raise InputError(
             f"--out must end in one of {', '.join(PICTURES + FILMS)}, got {str(path)!r}"
         )
+    require_film_writer(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file")
     folder = next(parent for parent in path.absolute().parents if parent.exists())

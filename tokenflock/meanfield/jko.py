@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..density import Density
 from ..dynamics import Dynamics
-from ..errors import InputError, SolveError, require
+from ..errors import InputError, SolveError, require, require_extra
 from ..kinds import Softmax
 from ..observables.identities import TIED_TOLERANCE
 from ..space import Sphere
@@ -218,6 +218,7 @@ def _entropic(
 
 def _transport_cost(cost: Array, a: Array, b: Array, epsilon: float) -> Float[Array, ""]:
     """min <P, C> + eps KL(P | a b^T); its gradient in a and b are the potentials (envelope theorem)."""
+    require_extra("an entropic JKO step", "ott", "transport")
     from ott.geometry import geometry
     from ott.solvers import linear
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from ..errors import InputError, require
+from ..errors import InputError, require, require_extra
 from ..measure import Measure
 from ..space import Space, Sphere
 from .base import Observable, Snapshot
@@ -172,6 +172,7 @@ def _regularised_cost(
     `symmetric` says that a measure is carried to itself: averaged updates then converge in some 30
     steps where alternating ones need thousands (Feydy et al. 2019, eq. 25).
     """
+    require_extra("sinkhorn_divergence", "ott", "transport", "w2 needs nothing for small measures")
     from ott.geometry import geometry
     from ott.solvers import linear
     from ott.solvers.linear.acceleration import Momentum

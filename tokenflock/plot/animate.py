@@ -1,4 +1,4 @@
-"""Animations of a run: MP4 by a bundled ffmpeg, or GIF by Pillow; no TeX, no system packages."""
+"""Animations of a run: GIF by Pillow, MP4 by the ffmpeg of the extra `video`; no system packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, StoreError
+from ..errors import InputError, MissingExtraError, StoreError, require_extra
 from ..trajectory import Trajectory
 from .draw import shown_tokens, token_colours
 from .series import scalar_names
@@ -30,7 +30,7 @@ def animate(
 ) -> Path:
     """Write an MP4 or GIF (by the file's ending) of the tokens with one time series below.
 
-    Needs saved states. `report` is called with the fraction done.
+    Needs saved states; an MP4 also the extra `video`. `report` is called with the fraction done.
     """
     if run.is_density:
         raise InputError(
@@ -48,6 +48,21 @@ def animate(
             plt.close(figure)
 
 
+def require_film_writer(path: Path) -> None:
+    """Refuse an MP4 where there is no ffmpeg, before a frame is drawn."""
+    if path.suffix == ".mp4":
+        require_extra(f"{path.name}: an MP4", "imageio_ffmpeg", "video", "a .gif needs nothing")
+
+
+def playable(path: Path) -> tuple[Path, str]:
+    """`path`, or a GIF of the same name and why, where there is no ffmpeg."""
+    try:
+        require_film_writer(path)
+    except MissingExtraError as error:
+        return path.with_suffix(".gif"), f"a GIF is written in its place ({error})"
+    return path, ""
+
+
 def write_film(
     path: Path,
     figure: Any,
@@ -57,6 +72,7 @@ def write_film(
     report: Report | None = None,
 ) -> Path:
     """Write `count` frames of a figure; `show(index)` moves its artists and returns them."""
+    require_film_writer(path)
     scratch = path.with_name(f".writing-{os.getpid()}-{path.name}")
     write = _write_mp4 if path.suffix == ".mp4" else _write_gif
     try:

@@ -137,10 +137,16 @@ def _attention(
         raise InputError("this model has no attention term")
     if terms[0].beta.ndim:
         raise InputError("draw the attention of one beta at a time")
-    matrix = terms[0].matrix(times[row], run.blank_measure.at(jnp.asarray(states[row])))[head]
+    matrices = terms[0].matrix(times[row], run.blank_measure.at(jnp.asarray(states[row])))
+    if not 0 <= head < len(matrices):
+        raise InputError(f"head is an index from 0 to {len(matrices) - 1}, got {head}")
+    which = f"head {head + 1} of {len(matrices)}, " if len(matrices) > 1 else ""
     figure, axes = plt.subplots(figsize=(3.6, 3.1))
-    picture = axes.imshow(np.asarray(matrix), cmap="cividis", vmin=0, interpolation="nearest")
-    axes.set(xlabel="attended token j", ylabel="token i", title=f"attention, t = {times[row]:.4g}")
+    picture = axes.imshow(
+        np.asarray(matrices[head]), cmap="cividis", vmin=0, interpolation="nearest"
+    )
+    title = f"attention, {which}t = {times[row]:.4g}"
+    axes.set(xlabel="attended token j", ylabel="token i", title=title)
     figure.colorbar(picture, ax=axes, shrink=0.85)
     figure.tight_layout()
     return figure

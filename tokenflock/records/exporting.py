@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, require_extra
 from ..lab.catalogue import nearest
 from ..lab.folder import check_parent, making
 from ..locking import only_writer_of
@@ -39,12 +39,13 @@ def export(
     """Write a result as files of a format; what was written, with rows and bytes."""
     if to not in FORMATS:
         raise InputError(f"--to takes {', '.join(FORMATS)}, got {to!r}{nearest(to, FORMATS)}")
-    _require_writer(to)
+    if to == "parquet":
+        require_extra("--to parquet", "pyarrow.parquet", "parquet", "or use --to csv or npz")
     if out is not None and not out.name:
         raise InputError(f"--out {str(out)!r} is a folder; give the name of a file")
     dataset = result.dataset()
     chosen = _chosen(dataset, arrays)
-    place = Path(f"{_plain_name(result)}.{to}") if out is None else out
+    place = Path(f"{_plain_name(result)}.{to}") if out is None else _with_ending(out, to)
     tables = groups(dataset, chosen)
     about = _about(result, dataset, chosen)
     if to == "npz":
@@ -69,18 +70,6 @@ def _job(write: Callable[..., None], table: Group, about: str) -> Callable[[Path
     return lambda path: write(path, table, about)
 
 
-def _require_writer(to: str) -> None:
-    if to != "parquet":
-        return
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            "--to parquet needs pyarrow; install it with: pip install 'tokenflock[parquet]', or use "
-            "--to csv or npz"
-        ) from error
-
-
 def _chosen(dataset: Any, arrays: list[str] | None) -> list[str]:
     known = [str(name) for name in dataset.data_vars]
     for name in arrays or []:
@@ -97,6 +86,16 @@ def _chosen(dataset: Any, arrays: list[str] | None) -> list[str]:
 def _plain_name(result: Result) -> str:
     name = result.folder.absolute().name.removesuffix(".zarr")
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or result.kind
+
+
+def _with_ending(out: Path, to: str) -> Path:
+    """`out` as named; x becomes x.csv, and x.npz is no CSV. The 5 of beta4.5 is no ending."""
+    ending = out.suffix.removeprefix(".").lower()
+    if ending != to and ending in FORMATS:
+        raise InputError(f"--out {out} ends in .{ending}, and --to {to} writes .{to}; change one")
+    if re.fullmatch(r"[a-z]\w*", ending):
+        return out
+    return out.with_name(f"{out.name}.{to}") if out.name else out
 
 
 def _place(place: Path, table: Group, tables: list[Group]) -> Path:

@@ -146,7 +146,8 @@ class Evaluator:
             for number, row in enumerate(rows):
                 if number % 1000 == 0 and self._is_late():
                     raise sqlite3.OperationalError("interrupted")
-                values = tuple(_bound(value) for value in row)
+                # ?1 is a name to Python, which takes no sequence for names from 3.14 on.
+                values = {str(place): _bound(value) for place, value in enumerate(row, 1)}
                 total += self._database.execute(self.condition.statement, values).fetchone()[0]
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise InputError(_told(self.condition.text, error)) from error

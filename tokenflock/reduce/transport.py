@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..errors import require
-from ..kinds import Sinkhorn
+from ..kinds import Sinkhorn, require_ott
 from ..potentials import Potentials, implicit_potentials
 from .base import Problem
 
@@ -18,6 +18,7 @@ from .base import Problem
 def doubly_stochastic(problem: Problem, kind: Sinkhorn, block: int) -> Float[Array, "n m"]:
     """out_i = (1/w_i) sum_j e^{s_ij + f_i + g_j} v_j with the potentials f, g of ott-jax."""
     require(not problem.mask.needs_order, "Sinkhorn attention has no causal form: use mask=Full()")
+    require_ott()
     queries, mass = problem.beta * problem.queries, jnp.exp(problem.log_weights)
     columns = jnp.arange(problem.keys.shape[0])
 

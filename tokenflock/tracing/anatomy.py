@@ -119,25 +119,22 @@ class Anatomy:
     kind: str
     layers: tuple[nn.Module, ...]
     family: Family | None
+    # The class of a model of which this is the encoder; "" for a model that is traced whole.
+    encoder_of: str = ""
     # One entry per norm, for as long as this look at the model lasts: weights may change later.
     _affines: dict[int, Affine] = field(default_factory=dict)
 
     @staticmethod
     def of(model: nn.Module) -> Anatomy:
-        """Look a model over; a model that records no hidden states is refused."""
-        backbone = getattr(model, "base_model", model)
-        config = getattr(model, "config", None)
-        kind = getattr(config, "model_type", None) or type(model).__name__
-        if config is None:
+        """Look a model over, of an encoder with a decoder the encoder."""
+        if getattr(model, "config", None) is None:
             raise InputError(
                 f"{type(model).__name__} has no config; trace reads transformers models "
                 "(PreTrainedModel), in memory or from a folder"
             )
-        if getattr(config, "is_encoder_decoder", False):
-            raise InputError(
-                f"{kind} is an encoder and a decoder; trace its encoder alone, as a model in memory: "
-                "flock.trace(model.get_encoder(), ...)"
-            )
+        whole, model = model, _encoder(model)
+        backbone, config = getattr(model, "base_model", model), model.config
+        kind = getattr(config, "model_type", None) or type(model).__name__
         layers = _layers(backbone)
         if not layers or not getattr(config, "num_hidden_layers", len(layers)):
             raise InputError(
@@ -146,7 +143,8 @@ class Anatomy:
         family = FAMILIES.get(kind)
         if family is not None and not _fits(family, backbone, layers):
             family = None
-        return Anatomy(model, backbone, kind, layers, family)
+        encoder_of = "" if whole is model else type(whole).__name__
+        return Anatomy(model, backbone, kind, layers, family, encoder_of)
 
     @property
     def config(self) -> Any:
@@ -223,16 +221,31 @@ class Anatomy:
         ]
 
 
+def _encoder(model: Any) -> Any:
+    """The encoder of an encoder-decoder, which reads a text as it is; any other model itself."""
+    if not getattr(model.config, "is_encoder_decoder", False):
+        return model
+    find = getattr(model, "get_encoder", None)
+    encoder = None if find is None else find()
+    if encoder is None or not hasattr(encoder, "config"):
+        raise InputError(
+            f"{type(model).__name__} is an encoder and a decoder whose encoder transformers does not "
+            "name; trace that part as a model in memory"
+        )
+    return encoder
+
+
 def _layers(backbone: nn.Module) -> tuple[nn.Module, ...]:
     """Modules whose outputs transformers records as hidden states, or the longest list of layers."""
     from torch import nn
 
-    recorded = (getattr(backbone, "_can_record_outputs", None) or {}).get("hidden_states")
-    target = getattr(recorded, "target_class", recorded)
-    if isinstance(target, type):
-        found = tuple(part for part in backbone.modules() if isinstance(part, target))
-        if found:
-            return found
+    for home in backbone.modules():
+        recorded = (getattr(home, "_can_record_outputs", None) or {}).get("hidden_states")
+        target = getattr(recorded, "target_class", recorded)
+        if isinstance(target, type):
+            found = tuple(part for part in backbone.modules() if isinstance(part, target))
+            if found:
+                return found
     lists = [part for part in backbone.modules() if isinstance(part, nn.ModuleList)]
     return tuple(max(lists, key=len, default=()))
 

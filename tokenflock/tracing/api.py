@@ -100,7 +100,7 @@ def trace(
         interventions=change.changed(),
         notes=[
             *change.sentences(),
-            *_asides(given, states, without_first),
+            *_asides(anatomy, given, states, without_first),
             *checkpoint.notes,
         ],
         missing=[*anatomy.missing(), *_unread(anatomy, seen)],
@@ -209,7 +209,8 @@ def forward_pass(
     """The backbone's own forward with the listener beside it."""
     import torch
 
-    keywords: dict[str, Any] = {"use_cache": False} if hasattr(anatomy.config, "use_cache") else {}
+    caches = hasattr(anatomy.config, "use_cache") and not anatomy.encoder_of
+    keywords: dict[str, Any] = {"use_cache": False} if caches else {}
     if anatomy.family is None:
         keywords["output_hidden_states"] = True
     try:
@@ -342,8 +343,12 @@ def _labels(
     ]
 
 
-def _asides(given: Sequence[Given], states: bool, without_first: bool) -> list[str]:
+def _asides(
+    anatomy: Anatomy, given: Sequence[Given], states: bool, without_first: bool
+) -> list[str]:
     notes = []
+    if anatomy.encoder_of:
+        notes.append(f"the encoder of {anatomy.encoder_of} is traced; its decoder does not run")
     if without_first:
         notes.append("the first token is left out of the cloud (not out of the attention)")
     parts = [each for each in given if isinstance(each, Words) and each.part]

@@ -96,16 +96,64 @@ def _move(fresh: Path, place: Path, replaced: Path, overwrite: bool) -> None:
             os.replace(item, place / item.name)
 
 
-def table(run: Trajectory) -> Any:
-    """A dozen layers with the main numbers; several texts: their means."""
+def asked_layers(text: str | None) -> list[tuple[int, int]] | None:
+    """First and last layer of each part of "0,5,10-12"; [] for "all", None where nothing was asked."""
+    if text is None:
+        return None
+    if text.strip() == "all":
+        return []
+    parts = [re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part) for part in text.split(",")]
+    found = [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
+    if len(found) < len(parts) or any(first > last for first, last in found):
+        raise InputError(f"--layers takes all, or layers as in 0,5,10-12; got {text!r}")
+    return found
+
+
+def shown_layers(asked: list[tuple[int, int]] | None, depth: int) -> list[int]:
+    """The layers of a table: evenly chosen ones, all, or those asked for."""
+    if asked is None:
+        return np.unique(np.linspace(0, depth, ROWS).round().astype(int)).tolist()
+    for _, last in asked:
+        if last > depth:
+            raise InputError(
+                f"--layers: there is no layer {last}; they run from 0 (the embedding) to {depth}"
+            )
+    chosen = {layer for first, last in asked for layer in range(first, last + 1)}
+    return sorted(chosen) or list(range(depth + 1))
+
+
+def layers_left_out(shown: list[int], depth: int) -> str:
+    """What a table says of the layers it does not show."""
+    if len(shown) == depth + 1:
+        return ""
+    return f"{len(shown)} of the layers 0 to {depth} (0 is the embedding); all with --layers all or --json"
+
+
+def table(run: Trajectory, layers: list[int]) -> Any:
+    """Some layers with the main numbers; several texts: their means."""
+    shown = [(title, name) for title, name in COLUMNS if name == "time" or name in run]
+    columns = {
+        title: np.asarray(run.time) if name == "time" else mean(run, name) for title, name in shown
+    }
+    return _grid(columns, layers)
+
+
+def comparison_table(found: dict[str, Any], rows: list[int]) -> Any:
+    """Mean cosines on the sphere and clusters of all runs of a comparison (`compare`)."""
+    columns = {found["aligned"]: found["depth"]}
+    for title, name in (("cosine", "sphere_cosine"), ("clusters", "clusters")):
+        for letter in found["runs"]:
+            columns[f"{title} {letter.upper()}"] = found["layers"][name][letter]
+    return _grid(columns, rows)
+
+
+def _grid(columns: dict[str, Any], rows: list[int]) -> Any:
     from rich.table import Table
 
-    shown = [(title, name) for title, name in COLUMNS if name == "time" or name in run]
     grid = Table(box=None, pad_edge=False)
-    for title, _ in shown:
+    for title in columns:
         grid.add_column(title, justify="right")
-    times = np.asarray(run.time)
-    series = [times if name == "time" else mean(run, name) for _, name in shown]
-    for row in np.unique(np.linspace(0, len(times) - 1, ROWS).round().astype(int)):
-        grid.add_row(*(f"{values[row]:.4g}" for values in series))
+    for row in rows:
+        values = [each[row] for each in columns.values()]
+        grid.add_row(*("" if value is None else f"{value:.4g}" for value in values))
     return grid

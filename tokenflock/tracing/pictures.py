@@ -66,8 +66,7 @@ PICTURES: dict[str, Picture] = {
     ),
     "norms": Picture(
         "Norms and outlier coordinates",
-        "Norms of the hidden states (logarithmic), and the largest share of the squared norm that one "
-        "coordinate holds.",
+        "Norms of the hidden states, and the largest share of the squared norm that one coordinate holds.",
         ("norm_median", "norm_max", "outlier_share"),
         series.norms,
     ),
@@ -118,6 +117,17 @@ PICTURES: dict[str, Picture] = {
 def available(run: Trajectory) -> list[str]:
     """Names of the pictures for which the run has the variables."""
     return [name for name, it in PICTURES.items() if all(need in run for need in it.needs)]
+
+
+def caption(name: str, figure: Any) -> str:
+    """What a picture shows, and which of its axes are logarithmic: that depends on the numbers."""
+    logarithmic = [
+        " ".join(axes.get_ylabel().split())
+        for axes in figure.axes
+        if axes.get_yscale() == "log" and axes.get_ylabel()
+    ]
+    said = f" Logarithmic axis: {', '.join(logarithmic)}." if logarithmic else ""
+    return PICTURES[name].shows + said
 
 
 def draw_all(run: Trajectory) -> dict[str, Any]:

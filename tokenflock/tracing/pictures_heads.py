@@ -113,11 +113,12 @@ def heat(
     limits: tuple[float, float] | None = None,
     logarithmic: bool = False,
 ) -> None:
-    """A (layer, row) array with layers 1..L along x and rows counted from 0 upwards down."""
+    """A (layer, row) array with layers 1..L along x; down go heads 1..H, or tokens from 0."""
     from matplotlib.colors import LogNorm, Normalize
     from matplotlib.ticker import MaxNLocator
 
     layers, rows = values.shape
+    first = 1 if what == "head" else 0
     if logarithmic:
         positive = values[values > 0]
         low, high = (positive.min(), positive.max()) if len(positive) else (1.0, 1.0)
@@ -130,7 +131,7 @@ def heat(
         cmap=colours,
         norm=scale,
         interpolation="nearest",
-        extent=(0.5, layers + 0.5, rows - 0.5, -0.5),
+        extent=(0.5, layers + 0.5, first + rows - 0.5, first - 0.5),
     )
     axes.set_title(title, loc="left", pad=3)
     axes.set_ylabel(what)
@@ -151,7 +152,7 @@ def spectra(plt: Any, run: Trajectory) -> Any:
     share = mean(run, "ov_positive_share")
     if facts(run)["model"].get("distinct_layers") == 1:
         panels = [
-            (f"head {head}: {share[0, head]:.0%} positive", real[0, head], imaginary[0, head])
+            (f"head {head + 1}: {share[0, head]:.0%} positive", real[0, head], imaginary[0, head])
             for head in range(min(real.shape[1], MOST_PANELS))
         ]
         return _planes(plt, panels, None)

@@ -20,7 +20,7 @@ from .page import (
     to_png,
     write_files,
 )
-from .pictures import PICTURES, draw_all
+from .pictures import PICTURES, caption, draw_all
 from .reading import changes, depth, facts, labels, lengths, number, shown, texts
 from .sentences import REGIME, plain_words
 from .verdict import Verdict, layer_lists, verdict
@@ -36,15 +36,17 @@ def write_report(run: Trajectory, folder: str | Path) -> Path:
     earlier one readable. Other files in the folder are left alone.
     """
     folder = Path(folder)
-    pictures = {name: to_png(figure) for name, figure in draw_all(run).items()}
-    document = render(run, pictures)
+    figures = draw_all(run)
+    captions = {name: caption(name, figure) for name, figure in figures.items()}
+    pictures = {name: to_png(figure) for name, figure in figures.items()}
+    document = render(run, pictures, captions)
     files = {f"{name}.png": content for name, content in pictures.items()}
     files[REPORT] = document.encode("utf-8")
     write_files(folder, files, stale=[f"{name}.png" for name in PICTURES])
     return folder / REPORT
 
 
-def render(run: Trajectory, pictures: dict[str, bytes]) -> str:
+def render(run: Trajectory, pictures: dict[str, bytes], captions: dict[str, str]) -> str:
     """The page, from the run and its pictures as PNG."""
     ruling = verdict(run)
     words = [each for each in plain_words(run) if not each.lower().startswith(REGIME)]
@@ -59,7 +61,10 @@ def render(run: Trajectory, pictures: dict[str, bytes]) -> str:
             heading("What happened to the tokens"),
             listing(words, ordered=True),
             heading("Pictures"),
-            *(_picture(run, name, png, ruling) for name, png in pictures.items()),
+            *(
+                picture(png, PICTURES[name].title, captions[name], _alternative(run, name, ruling))
+                for name, png in pictures.items()
+            ),
             heading("How to read this"),
             how_to_read(run),
             heading("Numbers"),
@@ -97,11 +102,6 @@ def verdict_box(ruling: Verdict, title: str = "Verdict") -> str:
     return box(title, body + listing(ruling.caveats), "verdict")
 
 
-def _picture(run: Trajectory, name: str, png: bytes, ruling: Verdict) -> str:
-    about = PICTURES[name]
-    return picture(png, about.title, about.shows, _alternative(run, name, ruling))
-
-
 def _alternative(run: Trajectory, name: str, ruling: Verdict) -> str:
     """What the picture would tell somebody who cannot see it: its title and its ends in numbers."""
     series = {
@@ -133,8 +133,8 @@ def how_to_read(run: Trajectory) -> str:
     body = listing(
         [
             f"Hidden states are what the model itself passes on. Sphere tokens: {frame}.",
-            "Layer 0 is the embedding and layer l the state after l layers; layers of attention and speed "
-            "count from 1, tokens and heads from 0.",
+            "Layers and heads count from 1: layer l makes state l out of state l - 1, and state 0 is the "
+            "embedding. Tokens and coordinates count from 0.",
             f"Clusters are connected components of sphere tokens closer than {found['cluster_angle']:g} "
             "rad (cosine 0.99), unless another angle is named.",
             f"Energies and the equiangular theory use beta = {beta}, the median of the heads' own unless "

@@ -270,7 +270,10 @@ def _coords(arrays: dict[str, Any], axes: dict[str, Any], texts: int) -> dict[st
     }
     coords = {axis: np.arange(size) for axis, size in sizes.items()}
     coords["time"] = np.arange(sizes["time"], dtype=float)
+    # Labels count from 1 (docs/notation.md): state l is what layer l made, and 0 the embedding.
     coords["layer"] = np.arange(1, sizes["time"])
+    if "head" in sizes:
+        coords["head"] = np.arange(1, sizes["head"] + 1)
     edges = np.linspace(-1.0, 1.0, BINS + 1)
     coords["cosine"] = (edges[1:] + edges[:-1]) / 2
     coords["quantile"] = np.asarray(QUANTILES)

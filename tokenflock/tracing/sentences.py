@@ -173,7 +173,9 @@ def _sink_of_text(run: Trajectory) -> str:
     name, even = attended_label(run, token), 1.0 / mass.shape[1]
     where = [int(layer) + 1 for layer in np.flatnonzero(held >= SINK_SHARE)]
     head_layer, head = np.unravel_index(share.argmax(), share.shape)
-    strongest = f"the strongest is head {head} of layer {head_layer + 1} ({percent(share.max())})"
+    strongest = (
+        f"the strongest is head {head + 1} of layer {head_layer + 1} ({percent(share.max())})"
+    )
     if where:
         return (
             f"{name} is an attention sink in {in_layers(where)}: it receives up to "

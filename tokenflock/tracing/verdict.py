@@ -201,8 +201,8 @@ def summary(run: Trajectory) -> dict[str, Any]:
     """Everything a script wants of a trace, as strict JSON (null where there is no number).
 
     `layers` holds lists over the states 0..L, or over the steps 1..L for rates and attention (heads
-    averaged; the largest head for sink_share); `heads` holds lists of lists (layer, head); `bands`
-    5 % and 95 % over texts.
+    averaged; the largest head for sink_share); `heads` holds lists of lists (layer, head), the first
+    entry of each being layer 1 or head 1; `bands` 5 % and 95 % over texts.
     """
     found = facts(run)
     return plain(
