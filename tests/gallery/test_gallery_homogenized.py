@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tokenflock import theory
-from tokenflock.gallery.homogenized import collapse, overlap_paths, slow_limit, weak_error
+from tokenflock.gallery.collapse_depth import collapse
+from tokenflock.gallery.homogenized import overlap_paths, slow_limit, weak_error
 from tokenflock.gallery.registry import find_figure
 
 # Every figure here costs a few programs; make test-all draws them.
@@ -50,6 +51,19 @@ def test_depth_is_proportional_to_heads_over_squared_step():
     # log n, not n: four times the tokens add about log 4 + log(15/12), less than twice that.
     assert float(flat[-1] - flat[0]) < 2 * np.log(5)
     assert "layers" in collapse.draw(found).axes[0].get_ylabel()
+
+
+def test_the_corrected_law_explains_what_the_printed_one_leaves():
+    """At small beta the chains lie on the law with eta and d, and above the one without."""
+    found = data(collapse)
+    law = np.interp(found.step**2 / found.heads, found.unit, found.law_tau)
+    look = found.step**2 / found.heads  # depths are whole layers
+    assert np.all(np.abs(found.tau - law) < 1.5 * found.tau_error + look)
+    assert float(np.mean(found.tau / found.flat)) > 1.08
+    grown = np.interp(found.n, found["size"], found.law_depth)
+    assert np.all(
+        np.abs(found.depth.sel(beta=0.5) - grown) < 1.5 * found.depth_error.sel(beta=0.5) + 0.13
+    )
 
 
 def test_measured_k_lies_on_the_exact_curve_and_far_from_one():

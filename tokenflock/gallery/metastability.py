@@ -219,7 +219,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     lines, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(
         [*lines, limit],
-        [*labels, r"$\to\infty$"],
+        [*labels, r"$\to\infty$: merges"],
         loc="outside right center",
         title=r"$\beta$",
         handlelength=1.2,
@@ -303,7 +303,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     )
     later = data.time.values > 0
     for token in range(data.sizes["token"]):
-        upper.plot(data.time[later], data.angle[later, token] / np.pi, color=PALETTE[token], lw=1.6)
+        angle, colour = data.angle[later, token] / np.pi, PALETTE[token]
+        upper.plot(data.time[later], angle, color=colour, lw=1.6, label=f"token {token + 1}")
     for axes in (upper, lower):
         for time in data.merge_time.values:
             axes.axvline(time, color=INK, lw=0.7, ls=":")
@@ -318,6 +319,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             fontsize=8,
         )
     upper.set_ylabel(r"angle $\theta_i/\pi$")
+    upper.axvline(np.nan, color=INK, lw=0.7, ls=":", label="two have merged")
+    upper.legend(fontsize=7, loc="center right", bbox_to_anchor=(0.92, 0.45), ncols=2)
     lower.plot(
         data.time[later],
         data.clusters[later],
