@@ -189,14 +189,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         )
     for level in (2.0, 1.5):
         left.axhline(level, color=FAINT, lw=0.7, zorder=0)
-    left.axhline(PRINTED_K, color=INK, ls="--", lw=0.9)
-    left.annotate(
-        "as printed",
-        (0.98, PRINTED_K + 0.03),
-        xycoords=("axes fraction", "data"),
-        ha="right",
-        fontsize=7,
-    )
+    left.axhline(PRINTED_K, color=INK, ls="--", lw=0.9, label="as printed")
     left.set(xscale="log", xlabel="$d$", ylabel="$k_d$", ylim=(0.85, 2.15))
     left.set_xticks(data.dimension.values, [str(d) for d in data.dimension.values])
     left.minorticks_off()
@@ -205,7 +198,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         stroke("-", "quadrature", REST, lw=0.9),
         stroke("-", r"limit $d\to\infty$", FAINT, lw=0.8),
     ]
-    style = {"fontsize": 7, "loc": "lower right", "bbox_to_anchor": (1.0, 0.17)}
+    style = {"fontsize": 7, "loc": "lower right", "bbox_to_anchor": (1.0, 0.2)}
     left.legend(handles=[*handles, *other], ncols=2, **style)
     edges = np.linspace(-1, 1, 25)
     right.hist(np.tanh(data.chain), edges, density=True, color=FAINT, label="random layers")
@@ -307,6 +300,6 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.set_xticks(x.values, [f"{value:g}" for value in x.values])
         axes.minorticks_off()
         axes.legend(fontsize=7)
-    left.set_ylabel("largest error of a token")
-    right.set_ylabel(r"error of $E\,R_{12}$")
+    left.set(ylabel="largest error of a token", title="one head; dashed: powers of $\\eta$")
+    right.set(ylabel=r"error of $E\,R_{12}$", title=r"random heads; dashed: $\propto\eta^2$")
     return figure

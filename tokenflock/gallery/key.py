@@ -8,10 +8,10 @@ from ..plot.style import INK
 
 
 def mark(marker: str, label: str, colour: str = INK, **style: Any) -> Any:
-    """A mark without a line; hollow with mfc="none"."""
+    """A mark, without a line unless `ls` says which; hollow with mfc="none"."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], ls="", marker=marker, color=colour, label=label, **{"ms": 4, **style})
+    return Line2D([], [], marker=marker, color=colour, label=label, **{"ls": "", "ms": 4, **style})
 
 
 def stroke(line: str, label: str, colour: str = INK, **style: Any) -> Any:

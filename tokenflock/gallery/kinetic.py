@@ -68,8 +68,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         ends = t in (overlay[0], overlay[-1])
         _one_profile(right, data.sel(time=t), colour, f"$t={t:g}$" if ends else None)
     left.set(ylabel=r"$S_t(s_0)-\min S_t$", ylim=(-0.04, 1.05), title="five depths")
-    right.set(title=rf"from $t=1$ to $t=2$ ($t_{{\rm crit}}={data.attrs['critical']:.3f}$)")
-    right.set_ylim(-0.02, 0.55)
+    right.set(title=rf"colour: from $t=1$ to $t=2$ ($t_{{\rm crit}}={data.attrs['critical']:.3f}$)")
+    right.set(ylabel=r"$S_t(s_0)-\min S_t$", ylim=(-0.02, 0.55))
     for axes in (left, right):
         axes.set(xlabel=S0_LABEL, xlim=(0, 1))
         handles, _ = axes.get_legend_handles_labels()

@@ -101,22 +101,15 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         mark("x", "measured", REST, ms=6),
         mark("o", "fastest mode", INK, ms=9, mfc="none"),
         stroke("-", r"$\beta$ at which it changes", FAINT, lw=0.8),
+        stroke("--", r"$\sqrt{2\beta}$", PALETTE[1], lw=1.0),
     ]
-    figure.legend(handles=key, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles=key, loc="outside lower center", ncols=5, fontsize=8)
     return figure
 
 
 def _draw_dominant(axes: Any, data: xr.Dataset) -> None:
     axes.plot(data.fine_beta, data.dominant, color=INK, lw=1.4, label="$k^*$")
     axes.plot(data.fine_beta, np.sqrt(2 * data.fine_beta), "--", color=PALETTE[1], lw=1.0)
-    axes.annotate(
-        r"$\sqrt{2\beta}$",
-        (float(data.fine_beta[-1]), float(np.sqrt(2 * data.fine_beta[-1]))),
-        xytext=(-2, 3),
-        textcoords="offset points",
-        ha="right",
-        color=PALETTE[1],
-    )
     for beta in data.switch.values:
         axes.axvline(beta, color=FAINT, lw=0.6, zorder=0)
     axes.set(title="fastest mode", xlabel=r"$\beta$", ylabel="$k^*$", xlim=(0, None))
@@ -228,8 +221,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     legend = figure.legend(
         *grid[0, 1].get_legend_handles_labels(), title="$k$", loc="outside right center"
     )
-    for line in legend.get_lines():
-        line.set_linewidth(1.5)
+    plt.setp(legend.get_lines(), linewidth=1.5)
     key = [
         stroke("--", "places of the fastest mode", PALETTE[1], lw=1.0),
         stroke(":", "growth of the fastest mode", INK),

@@ -286,6 +286,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         jumps = np.abs(np.diff(angle, axis=0, prepend=angle[:1])) > np.pi
         grid[0, column].plot(one.time, np.where(jumps, np.nan, angle), color=PALETTE[0], lw=0.5)
         grid[0, column].set(title=f"{model}, {flow}", xscale="symlog", xlabel="$t$")
+        grid[0, column].set_ylim(-np.pi, np.pi)
         last = one.sphere[-1].values
         place = np.arctan2(last[:, 1], last[:, 0]), np.arcsin(np.clip(last[:, 2], -1, 1))
         grid[1, column].plot(*place, "o", color=PALETTE[1], ms=4, alpha=0.5, mew=0)

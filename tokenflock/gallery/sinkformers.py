@@ -303,7 +303,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     right.set_title(f"at $t={float(data.time[-1]):g}$")
     handles, _ = right.get_legend_handles_labels()
     other = [
-        mark("o", "middle 4/5 of the mass alone", REST, mfc="white"),
+        mark("o", "middle 4/5 of the mass alone", REST, mfc="white", ls=":"),
         mark("x", "from a Gaussian", REST, ms=5),
     ]
     right.legend(handles=[*handles, *other], fontsize=6.5)

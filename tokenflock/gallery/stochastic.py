@@ -216,7 +216,7 @@ def hybrid(job: Job) -> xr.Dataset:
 
 @hybrid.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.0), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3), layout="constrained")
     for colour, end, name in zip(PALETTE, ("0", "pi"), ("$0$", r"$\pi$"), strict=False):
         left.plot(data.fine, data.formula.sel(end=end), color=colour, lw=1.2)
         for reading, fill in zip(READINGS, (colour, "none"), strict=True):
@@ -225,14 +225,14 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             left.plot(data.ratio, points, "o", ms=4.5, color=colour, mfc=fill, label=label)
     left.axhline(0.0, color=REST, lw=0.8)
     left.set(ylabel="Lyapunov exponent", title="at the two ends")
-    handles, _ = left.get_legend_handles_labels()
-    other = [
-        stroke("-", "formula (Ito)", REST),
-        mark("o", "Ito", REST),
-        mark("o", "Stratonovich", REST, mfc="none"),
+    left.legend(fontsize=7.5)
+    key = [
+        stroke("-", "left: formula (Ito)", REST),
+        mark("o", "left: Ito", REST),
+        mark("o", "left: Stratonovich", REST, mfc="none"),
         stroke("--", "threshold", FAINT, lw=1.0),
     ]
-    left.legend(handles=[*handles, *other], fontsize=7)
+    figure.legend(handles=key, loc="outside lower center", ncols=4, fontsize=7.5)
     runs = data.attrs["settings"]["runs"]
     for colour, reading in zip(PALETTE[2:], READINGS, strict=False):
         share = data.share.sel(reading=reading)

@@ -73,7 +73,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     panels = [figure.add_subplot(grid[0, k]) for k in range(count)]
     for axes, row in zip(panels, data.shown.values, strict=True):
         _graph(axes, data, row)
-    panels[0].set_ylabel("$z_2$")
+    for axes in panels:
+        axes.set_ylabel("$z_2$", labelpad=0)
     half = count // 2
     _columns(figure.add_subplot(grid[1, :half]), data)
     _edges(figure.add_subplot(grid[1, half:]), data)

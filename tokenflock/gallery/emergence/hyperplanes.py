@@ -174,7 +174,9 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     _rates(figure.add_subplot(grid[3]), data)
     key = token_key(plt, "$z_i(0)$", f"$z_i({float(data.time[-1]):g})$")
     key.append(plt.Line2D([], [], ls="", marker="x", ms=6, color=INK, label="leader"))
-    figure.legend(handles=key, loc="outside lower left", ncols=3)
+    sides = ("follows one leader", "follows the other")
+    key += [stroke("-", side, colour) for side, colour in zip(sides, PALETTE, strict=False)]
+    figure.legend(handles=key, loc="outside lower center", ncols=5)
     return figure
 
 

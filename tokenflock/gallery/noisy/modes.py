@@ -91,7 +91,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     panels[1].axvline(1.0, color=FAINT, lw=0.8)
     panels[2].set(xlabel=r"$\theta/\pi$", ylabel="density", xlim=(-1, 1), title="coldest density")
     key = [
-        stroke("-", "left: stable; middle: merging of the clusters", REST, lw=1.5),
+        stroke("-", "left: stable; middle: falling apart", REST, lw=1.5),
         stroke("--", "left: unstable", REST),
         stroke(":", "middle: forming from the uniform law", REST),
         mark("o", "left: where the branch starts", REST),

@@ -142,7 +142,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             grid[0, column].set_title(rf"$d={d}$, $\beta={float(one.beta):.2f}{sign}\beta_*$")
             column += 1
     grid[0, 0].set_ylabel(r"order $|\int x\,d\mu|$")
-    grid[1, 0].set_ylabel(r"$(A-A_{\rm uniform})/T_1$")
+    for axes in grid[1]:
+        axes.set_ylabel(r"$(A-A_{\rm uniform})/T_1$", fontsize=7)
     handles, _ = grid[0, 0].get_legend_handles_labels()
     handles.append(stroke(":", "free energies cross", INK, lw=0.9))
     figure.legend(handles=handles, loc="outside lower center", ncols=6, fontsize=7)

@@ -59,7 +59,7 @@ def ensemble(panel: str, d: int, seed: int) -> Weights:
         "n": 32,
         "d": 128,
         "samples": 2,
-        "betas": 45,
+        "betas": 37,
         "beta_low": 0.1,
         "beta_high": 9.0,
         "times": 121,
