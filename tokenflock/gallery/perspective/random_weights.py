@@ -53,7 +53,7 @@ def ensemble(panel: str, d: int, seed: int) -> Weights:
     "fig-5",
     title="Phase diagrams for random Q, K, V",
     shows="random matrices move the boundary off the curve of Q = K = V = I (dashed): independent "
-    "matrices (a) bring all tokens together at one time, whatever beta is; with a positive V (b) two "
+    "matrices (a) bring all tokens together by t = 11, whatever beta is; with a positive V (b) two "
     "clusters rest at larger beta; where V = Q^T K (c, d) one cluster forms for small beta only",
     quick={
         "n": 32,
@@ -100,6 +100,6 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.set_title(f"({panel}) {PANELS[str(panel)]}")
     label_edges(panels)
     setting = f"$n={data.attrs['n']}$, $d={data.attrs['d']}$, {data.attrs['starts']} starts"
-    name_the_curve(figure, panels.flat[0], setting)
+    name_the_curve(figure, panels.flat[0], f"{setting}; the curve has $Q=K=V=I$")
     figure.colorbar(image, ax=panels, label=share_label(data), shrink=0.8)
     return figure
