@@ -85,4 +85,4 @@ def test_committed_pictures_are_sharp_and_small(figure):
     with Image.open(path) as picture:
         assert picture.width >= 900, "twice the width of a small figure on a page"
         assert picture.mode == "P", "a palette keeps the repository small"
-    assert path.stat().st_size < 220_000
+    assert path.stat().st_size < 200_000

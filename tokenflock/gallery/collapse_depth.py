@@ -68,8 +68,9 @@ def collapse(job: Job) -> xr.Dataset:
 
 def laws(job: Job) -> dict[str, Any]:
     """tau with both corrections, on fine grids of the unit eta^2/H and of n; the dashed law over n."""
-    units = np.geomspace(0.8, 1.25, 2) * _range_of_units(job)
-    unit = np.geomspace(*units, 40)
+    smallest = min(job.steps) ** 2 / max(job.heads)
+    largest = max(job.steps) ** 2 / min(job.heads)
+    unit = np.geomspace(0.8 * smallest, 1.25 * largest, 40)
     size = np.geomspace(min(job.sizes), max(job.sizes), 40)
     step = [theory.layered_depth(LEVEL, job.n, job.d, step=one**0.5) for one in unit]
     grown = [theory.layered_depth(LEVEL, float(one), job.d, step=job.step) for one in size]
@@ -80,11 +81,6 @@ def laws(job: Job) -> dict[str, Any]:
         "unit": ("unit", unit),
         "size": ("size", size),
     }
-
-
-def _range_of_units(job: Job) -> np.ndarray:
-    """The smallest and the largest eta^2/H."""
-    return np.array([min(job.steps) ** 2 / max(job.heads), max(job.steps) ** 2 / min(job.heads)])
 
 
 @collapse.drawing

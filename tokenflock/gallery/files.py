@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FORMAT = "tokenflock-figure-1"
 DOTS_PER_INCH = 200
-# Colours of a small PNG: more than the eye tells apart in a heatmap, and a third of the bytes.
-PALETTE_SIZE = 256
+# A small PNG has as many colours as the eye tells apart in a heatmap, or fewer if it grows too large.
+PALETTE_SIZES, SMALL_BYTES = (256, 64), 150_000
 PICTURES = (".pdf", ".svg", ".png")
 FILMS = (".mp4", ".gif")
 # Text in a PDF stays text, and an SVG needs no font installed.
@@ -100,8 +100,11 @@ def write_small_png(picture: Any, path: Path) -> None:
     with Image.open(path) as given:
         ground = Image.new("RGBA", given.size, "white")
         opaque = Image.alpha_composite(ground, given.convert("RGBA"))
-    few = opaque.convert("RGB").quantize(PALETTE_SIZE, dither=Image.Dither.NONE)
-    few.save(path, format="PNG", optimize=True)
+    for colours in PALETTE_SIZES:
+        few = opaque.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+        few.save(path, format="PNG", optimize=True)
+        if path.stat().st_size < SMALL_BYTES:
+            return
 
 
 def _save(picture: Any, path: Path) -> None:

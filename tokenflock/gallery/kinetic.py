@@ -295,7 +295,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         for side in axes.spines.values():
             side.set_visible(False)
     key = [
-        mark("x", "start, by arc", REST),
+        mark("x", "start (a colour for each arc)", REST),
         mark("o", "now", REST, ms=5, mfc="none"),
         mark("*", "the first token", INK, ms=7),
     ]

@@ -134,10 +134,11 @@ ALGEBRAIC: tuple[Scheme, ...] = ("pre", "mix", "peri")
 @schemes.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1), layout="constrained")
-    for axes, names in ((left, EXPONENTIAL), (right, ALGEBRAIC)):
-        there = [name for name in names if name in data.scheme.values]
-        for name in there:
-            _draw_scheme(axes, data, name)
+    panels: tuple[tuple[Any, tuple[Scheme, ...]], ...] = ((left, EXPONENTIAL), (right, ALGEBRAIC))
+    for axes, names in panels:
+        for name in names:
+            if name in data.scheme.values:
+                _draw_scheme(axes, data, name)
         axes.set(xlabel="$t$", ylabel=r"$1-\rho(t)$", yscale="log")
         axes.legend(fontsize=7.5, loc="lower left" if names is ALGEBRAIC else "upper right")
     left.set(title="faster than any power of $t$", xlim=(0, 30), ylim=(1e-10, 2))
