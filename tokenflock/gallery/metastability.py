@@ -25,6 +25,7 @@ from ..terms import Attention
 from ..theory import merge_fraction, plateau_energy
 from ..trajectory import Trajectory
 from .core import Album, Job
+from .key import stroke
 
 ALBUM = Album("2410.06833v1")
 
@@ -319,8 +320,9 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             fontsize=8,
         )
     upper.set_ylabel(r"angle $\theta_i/\pi$")
-    upper.axvline(np.nan, color=INK, lw=0.7, ls=":", label="two have merged")
-    upper.legend(fontsize=7, loc="center right", bbox_to_anchor=(0.92, 0.45), ncols=2)
+    handles, _ = upper.get_legend_handles_labels()
+    key = [*handles, stroke(":", "two have merged", lw=0.7)]
+    upper.legend(handles=key, fontsize=7, loc="center right", bbox_to_anchor=(0.92, 0.45), ncols=2)
     lower.plot(
         data.time[later],
         data.clusters[later],
