@@ -60,7 +60,7 @@ def test_tokens_in_their_own_span_have_the_inner_products_of_the_full_space():
 
 @pytest.mark.slow
 def test_a_diagram_is_the_same_in_the_span():
-    job = Job({**SMALL, "beta_low": 0.1, "end": 4.0, "times": 9}, 0)
+    job = Job({**SMALL, "beta_low": 0.1, "end": 8.0, "times": 9}, 0)
     x0 = uniform(Sphere(24), 8, 5, samples=2)
     np.testing.assert_allclose(
         phase_diagram(job, x0), phase_diagram(job, in_own_span(x0)), atol=0.02
