@@ -1,14 +1,19 @@
-"""Rebuild what the docs take from the program: the README's picture and the reference tables.
+"""Rebuild what the docs take from the program: the README's pictures and the reference tables.
 
 Usage: make docs
+The phase diagram needs the finished sweep (some minutes on two cores):
+  tokenflock sweep --example phase-diagram --out runs/phase-diagram; python docs/build.py runs/phase-diagram
 """
 
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
 
 import tokenflock as flock
 from tokenflock.cli.listing import rows_of
+from tokenflock.gallery.files import write_small_png
+from tokenflock.plot import draw_sweep
 
 mpl.use("Agg")
 DOCS = Path(__file__).parent
@@ -21,7 +26,12 @@ def picture() -> None:
         every=0.1, states=True, observe=[flock.clusters(link="spacing"), flock.energy]
     )
     run = flock.solve(flock.SA(beta=9.0), x0, t1=30.0, rtol=1e-8, atol=1e-10, save=save)
-    run.plot().savefig(DOCS / "images" / "sphere.png", bbox_inches="tight", dpi=110)
+    write_small_png(run.plot(), DOCS / "images" / "sphere.png")
+
+
+def phase_diagram(folder: str) -> None:
+    """The published phase diagram on the circle, from its sweep."""
+    write_small_png(draw_sweep(flock.open_sweep(folder)), DOCS / "images" / "phase-diagram.png")
 
 
 def reference() -> None:
@@ -42,5 +52,7 @@ def reference() -> None:
 
 
 if __name__ == "__main__":
+    for given in sys.argv[1:2]:
+        phase_diagram(given)
     picture()
     reference()

@@ -1,24 +1,40 @@
 """Rebuild docs/gallery.md and its pictures, each with the command that draws it.
 
-Usage: make gallery
+Refuses a picture that cannot be read (tokenflock/gallery/readable.py). Usage: make gallery
 """
 
 from pathlib import Path
 
+import matplotlib as mpl
+
 from tokenflock.claims.registry import papers
-from tokenflock.gallery.files import compute_and_store, stored_data, write_picture
+from tokenflock.gallery.core import Figure
+from tokenflock.gallery.files import compute_and_store, stored_data, write_small_png
+from tokenflock.gallery.readable import complaints
 from tokenflock.gallery.registry import albums
 
+mpl.use("Agg")
 DOCS = Path(__file__).parent
 IMAGES = DOCS / "images" / "gallery"
-# Enough for a screen; the files are kept in git.
-PAGE_DPI = 100
 PREFACE = """# Gallery
 
 What the papers drew, redrawn from data computed here. Under each figure: what must be seen in it, and the
 command that makes it (`--scale paper` takes the paper's own sizes, `--out FILE.pdf` or `.svg` writes
 vectors). `make gallery` rebuilds this page.
 """
+
+
+def draw(figure: Figure, path: Path) -> None:
+    """The picture of a figure from its stored data, or from data computed now."""
+    data = stored_data(figure, path, "quick", 0)
+    if data is None:
+        data = compute_and_store(figure, path, "quick", 0)
+    picture = figure.draw(data)
+    found = complaints(picture)
+    if found:
+        raise SystemExit(f"{figure.id} cannot be read: " + "; ".join(found))
+    write_small_png(picture, path)
+    print(figure.id, flush=True)
 
 
 def main() -> None:
@@ -29,11 +45,7 @@ def main() -> None:
         lines += [f"## {album.paper}: {titles[album.paper]}", ""]
         for figure in album.figures:
             path = IMAGES / f"{figure.id.replace('/', '-')}.png"
-            data = stored_data(figure, path, "quick", 0)
-            if data is None:
-                data = compute_and_store(figure, path, "quick", 0)
-            write_picture(figure, data, path, dpi=PAGE_DPI)
-            print(figure.id, flush=True)
+            draw(figure, path)
             lines += [
                 f"### {figure.title}",
                 "",

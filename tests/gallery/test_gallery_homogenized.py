@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tokenflock import theory
-from tokenflock.gallery.homogenized import collapse, overlap_paths, slow_limit, weak_error
+from tokenflock.gallery.collapse_depth import collapse
+from tokenflock.gallery.homogenized import overlap_paths, slow_limit, weak_error
 from tokenflock.gallery.registry import find_figure
 
 # Every figure here costs a few programs; make test-all draws them.
@@ -50,6 +51,18 @@ def test_depth_is_proportional_to_heads_over_squared_step():
     # log n, not n: four times the tokens add about log 4 + log(15/12), less than twice that.
     assert float(flat[-1] - flat[0]) < 2 * np.log(5)
     assert "layers" in collapse.draw(found).axes[0].get_ylabel()
+
+
+def test_the_corrected_law_explains_what_the_printed_one_leaves():
+    """At small beta the chains lie on the law with eta and d, and above the one without."""
+    found = data(collapse)
+    unit = (found.step**2 / found.heads).transpose(*found.tau.dims)
+    law = np.interp(unit, found.unit, found.law_tau)
+    # Depths are whole layers: one unit more.
+    assert np.all(np.abs(found.tau.values - law) < 1.5 * found.tau_error.values + unit.values)
+    assert float(np.mean(found.tau / found.flat)) > 1.08
+    grown, flat = np.interp(found.n, found["size"], found.law_depth), found.sel(beta=0.5)
+    assert np.all(np.abs(flat.depth.values - grown) < 1.5 * flat.depth_error.values + 0.13)
 
 
 def test_measured_k_lies_on_the_exact_curve_and_far_from_one():

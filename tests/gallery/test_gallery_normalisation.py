@@ -60,7 +60,7 @@ def test_simulated_tokens_lie_on_the_scalar_systems():
         late = (gap[1:] < 1e-4) & (gap[1:] > 1e-12)
         ratio = np.log(gap[1:][late] / law[late])
         assert np.ptp(ratio) < 0.35
-    assert len(schemes.draw(data).axes[0].lines) == 6 * 2 + 3
+    assert [len(axes.lines) for axes in schemes.draw(data).axes] == [9, 9]  # line, marks, law
 
 
 def test_tokens_of_a_random_network_align():

@@ -3,17 +3,25 @@
 import numpy as np
 import pytest
 
+from tokenflock.gallery.core import Job
 from tokenflock.gallery.perspective.circle import kuramoto
-from tokenflock.gallery.perspective.phases import circle_zoom, phase_diagrams
+from tokenflock.gallery.perspective.phases import (
+    circle_zoom,
+    in_own_span,
+    phase_diagram,
+    phase_diagrams,
+)
 from tokenflock.gallery.perspective.random_weights import random_weights
 from tokenflock.gallery.perspective.sphere import movies
+from tokenflock.measure import uniform
+from tokenflock.space import Sphere
 
 SMALL = {"n": 8, "samples": 4, "betas": 3, "beta_high": 4.0, "times": 61}
 
 
 @pytest.fixture(scope="module")
 def phases():
-    return phase_diagrams.compute(dims=(2, 512), end=15.0, **SMALL)
+    return phase_diagrams.compute(dims=(2, 512), end=15.0, **{**SMALL, "samples": (4, 4)})
 
 
 @pytest.mark.slow
@@ -35,8 +43,35 @@ def test_on_the_circle_it_does_not(phases):
 @pytest.mark.slow
 def test_phase_diagrams_are_drawn(phases):
     figure = phase_diagrams.draw(phases)
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["$d=2$", "$d=512$"]
+    titles = [axes.get_title() for axes in figure.axes[:2]]
+    assert titles == ["$d=2$, 4 starts", "$d=512$, 4 starts"]
+    assert "n=8" in figure.legends[0].get_title().get_text()
     assert "1-0.001" in figure.axes[-1].get_ylabel()
+
+
+def test_tokens_in_their_own_span_have_the_inner_products_of_the_full_space():
+    x0 = uniform(Sphere(12), 4, 3, samples=2)
+    small = in_own_span(x0)
+    assert (small.d, small.points.shape) == (4, (2, 4, 4))
+    for full, own in zip(np.asarray(x0.points), np.asarray(small.points), strict=True):
+        np.testing.assert_allclose(own @ own.T, full @ full.T, atol=1e-14)
+    assert in_own_span(small) is small
+
+
+@pytest.mark.slow
+def test_a_diagram_is_the_same_in_the_span():
+    job = Job({**SMALL, "beta_low": 0.1, "end": 8.0, "times": 9}, 0)
+    x0 = uniform(Sphere(24), 8, 5, samples=2)
+    np.testing.assert_allclose(
+        phase_diagram(job, x0), phase_diagram(job, in_own_span(x0)), atol=0.02
+    )
+    assert phase_diagram(job, x0).max() > 0.1
+
+
+def test_quick_diagrams_are_not_blocky():
+    for figure in (phase_diagrams, random_weights):
+        assert figure.settings("quick")["betas"] >= 36
+        assert figure.settings("quick")["times"] >= 120
 
 
 @pytest.mark.slow
@@ -52,13 +87,19 @@ def test_circles_rest_in_several_clusters():
 
 @pytest.mark.slow
 def test_without_temperature_both_models_are_kuramoto():
-    data = kuramoto.compute(n=8, samples=2, betas=(0.0, 4.0), times=9)
+    data = kuramoto.compute(n=8, samples=2, betas=(0.0, 0.1, 4.0), times=9)
     flat = data.order_parameter.sel(beta=0.0)
     np.testing.assert_allclose(flat.sel(model="SA"), flat.sel(model="USA"), atol=1e-6)
     assert np.all(np.diff(flat.sel(model="USA")) > 0)
     assert float(np.abs(data.order_parameter.sel(beta=4.0, model="SA") - flat[0]).max()) > 0.1
     figure = kuramoto.draw(data)
     assert [axes.get_title() for axes in figure.axes] == ["SA", "USA"]
+    for axes in figure.axes:
+        # beta = 0.1 lies on the curve of beta = 0: above it and narrower, or it is hidden.
+        below, narrow = axes.lines[:2]
+        assert (below.get_label(), narrow.get_label()) == (r"Kuramoto ($\beta=0$)", r"$\beta=0.1$")
+        assert below.get_zorder() <= narrow.get_zorder()
+        assert below.get_linewidth() > 2 * narrow.get_linewidth()
 
 
 @pytest.mark.slow

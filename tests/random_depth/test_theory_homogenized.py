@@ -232,6 +232,34 @@ def test_the_simplex_equation_at_beta_zero_is_the_exact_mean_overlap_equation():
     assert theory.logistic_overlap(theory.logistic_depth(0.9, 0.2), 0.2) == pytest.approx(0.9)
 
 
+@pytest.mark.parametrize(("step", "heads"), [(0.5, 1), (0.35, 1), (0.5, 4)])
+def test_layers_of_finite_step_need_more_depth_than_the_logistic_law(step, heads):
+    """The expectation of one layer at beta = 0 and d = infinity, iterated token pair by token pair."""
+    n, unit = 8, step**2 / heads
+    R, layers = np.eye(n), 0.0
+    while (u := R.mean()) < 0.9:
+        before = u
+        R = (R + unit * u) / (1 + unit * u)
+        np.fill_diagonal(R, 1.0)
+        layers += 1
+    part = np.log(0.9 / 0.1 * (1 - before) / before) / np.log1p(unit)
+    exact = unit * (layers - 1 + part)
+    assert theory.layered_depth(0.9, n, step=step, heads=heads) == pytest.approx(exact, rel=1e-12)
+    assert exact > 1.0 * theory.logistic_depth(0.9, 1 / n)
+
+
+def test_depth_at_finite_dimension_follows_its_own_drift():
+    n = 8
+    tau = theory.layered_depth(0.9, n, 32)
+    common = theory.simplex_overlap(tau, 0.0, lambda gamma: (1 / n, 1 / n), 32)
+    assert 1 / n + (1 - 1 / n) * float(common) == pytest.approx(0.9, abs=1e-7)
+    flat = float(theory.logistic_depth(0.9, 1 / n))
+    assert theory.layered_depth(0.9, n, 10**7) == pytest.approx(flat, rel=1e-5)
+    # To first order in 1/d the excess is c/d.
+    excess = [theory.layered_depth(0.9, n, d) - flat for d in (400, 800)]
+    assert excess[0] / excess[1] == pytest.approx(2.0, rel=0.02)
+
+
 def test_variance_proxy_is_the_tangent_noise():
     """varsig^2 = sigma_V^2 (d-1): E|P_x V m|^2 for |m| = 1, and alpha = eta varsig^2/H."""
     d = 7

@@ -31,6 +31,7 @@ from ..theory import expected_renyi_centres, expected_strong_centres
 from ..trajectory import Trajectory
 from ..weights import Ginibre, RandomWeights
 from .core import Album, Job
+from .key import mark
 
 ALBUM = Album("2411.04990v2")
 
@@ -128,7 +129,7 @@ def count_centres(kind: Observable, tokens: Measure) -> Array:
 
 @centres.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
-    figure = plt.figure(figsize=(7.0, 4.4), layout="constrained")
+    figure = plt.figure(figsize=(7.0, 4.8), layout="constrained")
     upper, lower = figure.subfigures(2, 1, height_ratios=(1, 1.25))
     panels = upper.subplots(1, data.sizes["snapshot"])
     colours = cluster_colours(data.cluster.values)
@@ -143,6 +144,12 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     near.plot(data.time[1:], data.near[1:], color=INK, lw=1.5)
     near.set(xscale="log", xlabel="$t$", ylim=(0, 1.03))
     near.set_ylabel("tokens within $\\beta^{-1/2}$\nof a strong centre")
+    key = [
+        mark("*", "strong centre at $t=0$", ms=6),
+        mark("o", "other Rényi centre", mfc="none"),
+        mark("o", "token, a colour for each final cluster", REST),
+    ]
+    upper.legend(handles=key, loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
@@ -166,7 +173,7 @@ def _draw_counts(axes: Any, data: xr.Dataset) -> None:
         sample = data["count"].sel(kind=name)
         error = 2 * sample.std("sample") / np.sqrt(sample.sizes["sample"])
         mark, colour = marks[str(name)]
-        axes.plot(fine, theory[str(name)], color=colour, lw=1.0)
+        axes.plot(fine, theory[str(name)], color=colour, lw=1.0, label="expected number")
         axes.errorbar(
             delta,
             sample.mean("sample"),
@@ -234,9 +241,11 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     one.set(xlabel="$t$", ylabel="$|x_k(t)-x_1(0)|$", yscale="log", title="one draw of $Q$, $K$")
     one.legend(title="$k$", ncols=2, loc="upper right", fontsize=7, handlelength=1.2)
     many.plot(data.time, data.distance.max("token").T, color=PALETTE[0], lw=0.7, alpha=0.6)
-    many.axhline(data.attrs["level"], color=INK, lw=0.8, ls=":")
+    level = data.attrs["level"]
+    many.axhline(level, color=INK, lw=0.8, ls=":", label=f"{level:g}")
     arrival = times_to(data)
-    many.plot(arrival, np.full(arrival.shape, data.attrs["level"]), "|", color=INK, ms=7)
+    many.plot(arrival, np.full(arrival.shape, level), "|", color=INK, ms=7, label="first below it")
+    many.legend(fontsize=7, loc="lower left")
     many.set(xlabel="$t$", ylabel=r"$\max_k|x_k(t)-x_1(0)|$")
     many.set_title(f"{data.sizes['sample']} draws")
     many.set_ylim(1e-8, 3)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FORMAT = "tokenflock-figure-1"
 DOTS_PER_INCH = 200
+# A small PNG has as many colours as the eye tells apart in a heatmap, or fewer if it grows too large.
+PALETTE_SIZES, SMALL_BYTES = (256, 64), 150_000
 PICTURES = (".pdf", ".svg", ".png")
 FILMS = (".mp4", ".gif")
 # Text in a PDF stays text, and an SVG needs no font installed.
@@ -76,8 +78,8 @@ def _request(figure: Figure, scale: Scale, seed: int) -> str:
     return repr((__version__, figure.id, scale, seed, sorted(figure.settings(scale).items())))
 
 
-def write_picture(figure: Figure, data: Any, path: Path, dpi: int | None = None) -> Path:
-    """Draw the data into a file, which appears only when it is complete; `dpi` is for pixels."""
+def write_picture(figure: Figure, data: Any, path: Path) -> Path:
+    """Draw the data into a file, which appears only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f"{SCRATCH}{path.name}")
     try:
@@ -85,21 +87,35 @@ def write_picture(figure: Figure, data: Any, path: Path, dpi: int | None = None)
             assert figure.film_with is not None
             figure.film_with(data, scratch)
         else:
-            _save(figure, data, scratch, dpi)
+            _save(figure.draw(data), scratch)
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
     return path
 
 
-def _save(figure: Figure, data: Any, path: Path, dpi: int | None) -> None:
+def write_small_png(picture: Any, path: Path) -> None:
+    """A drawn figure at full size as a PNG of at most 256 colours, for what is kept in git."""
+    from PIL import Image
+
+    _save(picture, path)
+    with Image.open(path) as given:
+        ground = Image.new("RGBA", given.size, "white")
+        opaque = Image.alpha_composite(ground, given.convert("RGBA"))
+    for colours in PALETTE_SIZES:
+        few = opaque.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+        few.save(path, format="PNG", optimize=True)
+        if path.stat().st_size < SMALL_BYTES:
+            return
+
+
+def _save(picture: Any, path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    picture = figure.draw(data)
     kind = path.suffix.lower().removeprefix(".")
     with mpl.rc_context(PRINT):
-        picture.savefig(path, bbox_inches="tight", format=kind, dpi=dpi or DOTS_PER_INCH)
+        picture.savefig(path, bbox_inches="tight", format=kind, dpi=DOTS_PER_INCH)
     plt.close(picture)

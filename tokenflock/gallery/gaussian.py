@@ -17,6 +17,7 @@ from ..plot.style import FAINT, INK, PALETTE, REST
 from ..terms import Attention
 from ..weights import Weights
 from .core import Album, Job
+from .key import mark, stroke
 
 ALBUM = Album("2501.18322v2")
 COVARIANCE = np.array([[1.0, 0.45], [0.45, 0.6]])
@@ -106,15 +107,23 @@ def ellipse(covariance: np.ndarray, points: int = 200) -> np.ndarray:
 
 @covariances.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
-    figure, panels = plt.subplots(2, 2, figsize=(6.4, 6.6), layout="constrained")
+    figure, panels = plt.subplots(2, 2, figsize=(6.8, 6.9), layout="constrained")
     for axes, case in zip(panels.ravel(), data.case.values, strict=True):
         one = data.sel(case=case)
         _draw_ellipses(plt, axes, one)
-        axes.set_title(CASES[str(case)])
+        axes.set(title=CASES[str(case)], xlabel="$x_1$", ylabel="$x_2$")
         if case == "softmax-negative":
             line = 0.75 * np.outer([-1, 1], one.kernel.values)
             axes.plot(*line.T, color=REST, lw=0.9, ls="--", zorder=0)
         _draw_variances(axes.inset_axes((0.6, 0.08, 0.38, 0.25)), one, float(data.blow_up_time))
+    key = [
+        stroke("-", "largest eigenvalue", PALETTE[1]),
+        stroke("-", "smallest", PALETTE[0]),
+        mark("o", "exact", INK, ms=2.5),
+        stroke(":", r"blow-up time of softmax, $A>0$", INK),
+        stroke("--", "limit: the kernel of $A$", REST),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=5, fontsize=7.5)
     return figure
 
 
@@ -140,6 +149,8 @@ def _draw_variances(axes: Any, one: xr.Dataset, blow_up: float) -> None:
     if str(one.case.values) != "softmax-negative":
         axes.axvline(blow_up, color=INK, lw=0.9, ls=":")
     axes.set(yscale="log", xlim=(0, float(one.time.max()) * 1.06))
+    axes.set_xlabel("$t$", fontsize=6, labelpad=0)
+    axes.set_ylabel("$\\lambda_k$", fontsize=6, labelpad=0)
     axes.tick_params(labelsize=6, length=2)
     axes.grid(color=FAINT, lw=0.5)
     axes.set_title("eigenvalues of $\\Sigma(t)$", fontsize=7)

@@ -14,6 +14,7 @@ from ..observables import leader_mask
 from ..plot.style import FAINT, INK, PALETTE
 from ..space import Euclidean
 from .core import Album, Job
+from .key import stroke
 
 ALBUM = Album("2407.01602")
 
@@ -114,7 +115,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.set_title(f"layer {layer}")
     for axes in grid[-1]:
         axes.set_xlabel("$z_1$")
-    figure.legend(handles=_key(plt), loc="outside lower center", ncols=4)
+    figure.legend(handles=_key(plt), loc="outside lower center", ncols=5)
     return figure
 
 
@@ -155,4 +156,5 @@ def _key(plt: Any) -> list[Any]:
         plt.Line2D([], [], ls="", ms=size, marker=style["marker"], color=style["color"], label=word)
         for word, style, size in named
     ]
-    return [*marks, plt.Line2D([], [], color=INK, alpha=0.25, lw=6, label="hull")]
+    way = stroke("-", "way of a token", FAINT, lw=0.8)
+    return [*marks, way, plt.Line2D([], [], color=INK, alpha=0.25, lw=6, label="hull")]

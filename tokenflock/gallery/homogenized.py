@@ -10,11 +10,10 @@ import xarray as xr
 from .. import theory
 from ..integrate import solve
 from ..measure import equiangular, uniform
-from ..plot.style import FAINT, INK, PALETTE
+from ..plot.style import FAINT, INK, PALETTE, REST
 from ..random_depth import (
     HeadLaw,
     ballistic,
-    depth_to_collapse,
     measured_slow_coefficient,
     modified,
     overlaps,
@@ -25,6 +24,7 @@ from ..random_depth import (
 from ..random_depth.laws import AmongTokens, Normal, ProductScores, Values
 from ..space import Sphere
 from .core import Album, Job
+from .key import area, mark, stroke
 
 ALBUM = Album("2604.01978v1")
 PRINTED_K = 1.0
@@ -89,118 +89,30 @@ def overlap_paths(job: Job) -> xr.Dataset:
 @overlap_paths.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
     figure, axes = plt.subplots(
-        1, data.beta.size, figsize=(7.4, 2.6), layout="constrained", sharey=True
+        1, data.beta.size, figsize=(7.4, 2.9), layout="constrained", sharey=True
     )
     for index, (panel, beta) in enumerate(zip(axes, data.beta.values, strict=True)):
         one, colour = data.sel(beta=beta), PALETTE[index]
         panel.plot(data.tau, one.overlap[:8].T, color=FAINT, lw=0.5)
         low, high = np.quantile(one.overlap, [0.1, 0.9], axis=0)
         panel.fill_between(data.tau, low, high, color=colour, alpha=0.2, lw=0)
-        panel.plot(data.tau, one.predicted, color=colour, label="simplex equation")
-        panel.plot(
-            data.tau[::2], one.overlap.mean("chain")[::2], ".", color=colour, ms=5, label="chains"
-        )
+        panel.plot(data.tau, one.predicted, color=colour)
+        panel.plot(data.tau[::2], one.overlap.mean("chain")[::2], ".", color=colour, ms=5)
         if beta == 0:
-            panel.plot(data.tau, data.logistic, "--", color=INK, lw=0.9, label="logistic")
+            panel.plot(data.tau, data.logistic, "--", color=INK, lw=0.9)
         panel.set_title(rf"$\beta={beta:g}$")
         panel.set(
             xlabel=r"$\tau=(\eta^2/H)\,$layer", ylim=(-0.1, 1.03), xlim=(0, float(data.tau[-1]))
         )
-        panel.legend(fontsize=7, loc="upper left" if beta > 10 else "lower right")
     axes[0].set_ylabel("mean overlap of pairs")
-    return figure
-
-
-@ALBUM.figure(
-    "depth-to-collapse",
-    title="Depth to collapse",
-    shows="layers until the mean overlap passes 0.9: at small beta proportional to H/eta^2 whatever the "
-    "heads H and the step eta, near the line (H/eta^2) log(9(n-1)) of infinite d (left); in units of H/eta^2 "
-    "it grows like log n (right). 95 % intervals of the median",
-    quick={
-        "d": 32,
-        "n": 8,
-        "heads": (1, 4),
-        "steps": (0.5, 0.35, 0.25),
-        "sizes": (4, 8, 16),
-        "betas": (0.5, 8.0),
-        "step": 0.35,
-        "chains": 32,
-        "longest": 12.0,
-    },
-    paper={
-        "d": 64,
-        "steps": (0.4, 0.2, 0.1),
-        "sizes": (4, 8, 16, 32, 64),
-        "step": 0.2,
-        "chains": 200,
-    },
-)
-def collapse(job: Job) -> xr.Dataset:
-    """Two tables of `depth_to_collapse`: over heads and steps, and over n and beta."""
-    common = {"chains": job.chains, "longest": job.longest, "seed": job.seed}
-    one_size = ([job.d], [job.n], [job.betas[0]])
-    first = depth_to_collapse(*one_size, job.heads, job.steps, **common)
-    job.report(0.5)
-    second = depth_to_collapse([job.d], job.sizes, job.betas, step=[job.step], **common)
-    left = first.isel(d=0, n=0, beta=0, drop=True)
-    right = second.isel(d=0, heads=0, step=0, drop=True)
-    return xr.Dataset(
-        {
-            "layers": left.layers,
-            "tau": left.tau,
-            "tau_error": left.tau_error,
-            "depth": right.tau,
-            "depth_error": right.tau_error,
-            "flat": float(theory.logistic_depth(0.9, 1 / job.n)),
-        }
-    )
-
-
-@collapse.drawing
-def _(plt: Any, data: xr.Dataset) -> Any:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 2.9), layout="constrained")
-    scale = data.heads / data.step**2
-    for index, heads in enumerate(data.heads.values):
-        one = data.sel(heads=heads)
-        unit = scale.sel(heads=heads)
-        left.errorbar(
-            unit,
-            one.layers,
-            yerr=one.tau_error * unit,
-            fmt="o",
-            ms=4,
-            color=PALETTE[index],
-            label=f"$H={heads}$",
-        )
-    ends = np.array([float(scale.min()) * 0.8, float(scale.max()) * 1.25])
-    left.plot(
-        ends, float(data.flat) * ends, "--", color=INK, lw=0.9, label=r"$(H/\eta^2)\log 9(n-1)$"
-    )
-    left.set(xscale="log", yscale="log", xlabel=r"$H/\eta^2$", ylabel="layers to collapse")
-    left.set_xticks([5, 10, 20, 50], ["5", "10", "20", "50"])
-    left.set_yticks([20, 50, 100, 200], ["20", "50", "100", "200"])
-    left.minorticks_off()
-    left.legend(fontsize=7)
-    sizes = np.geomspace(float(data.n.min()), float(data.n.max()), 50)
-    for index, beta in enumerate(data.beta.values):
-        one = data.sel(beta=beta)
-        right.errorbar(
-            data.n, one.depth, yerr=one.depth_error, fmt="o-", ms=4, lw=0.8, color=PALETTE[index],
-            label=rf"$\beta={beta:g}$",
-        )  # fmt: skip
-    right.plot(
-        sizes,
-        theory.logistic_depth(0.9, 1 / sizes),
-        "--",
-        color=INK,
-        lw=0.9,
-        label=r"$\log 9(n-1)$",
-    )
-    right.set(xscale="log", xlabel="$n$", ylabel=r"$\tau$ to collapse", ylim=(0, None))
-    right.set_xticks(data.n.values, [str(n) for n in data.n.values])
-    right.minorticks_off()
-    right.legend(fontsize=7)
+    key = [
+        stroke("-", "simplex equation", REST, lw=1.5),
+        mark("o", "mean of the chains", REST, ms=2.5),
+        area("80 % of the chains", REST),
+        stroke("-", "single chains", FAINT, lw=0.6),
+        stroke("--", r"logistic curve ($\beta=0$)", lw=0.9),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=5, fontsize=7.5)
     return figure
 
 
@@ -277,24 +189,23 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         )
     for level in (2.0, 1.5):
         left.axhline(level, color=FAINT, lw=0.7, zorder=0)
-    left.axhline(PRINTED_K, color=INK, ls="--", lw=0.9)
-    left.annotate(
-        "as printed",
-        (0.98, PRINTED_K + 0.03),
-        xycoords=("axes fraction", "data"),
-        ha="right",
-        fontsize=7,
-    )
+    left.axhline(PRINTED_K, color=INK, ls="--", lw=0.9, label="as printed")
     left.set(xscale="log", xlabel="$d$", ylabel="$k_d$", ylim=(0.85, 2.15))
     left.set_xticks(data.dimension.values, [str(d) for d in data.dimension.values])
     left.minorticks_off()
-    left.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 0.2))
+    handles, _ = left.get_legend_handles_labels()
+    other = [
+        stroke("-", "quadrature", REST, lw=0.9),
+        stroke("-", r"limit $d\to\infty$", FAINT, lw=0.8),
+    ]
+    style = {"fontsize": 7, "loc": "lower right", "bbox_to_anchor": (1.0, 0.2)}
+    left.legend(handles=[*handles, *other], ncols=2, **style)
     edges = np.linspace(-1, 1, 25)
     right.hist(np.tanh(data.chain), edges, density=True, color=FAINT, label="random layers")
     middle = (edges[1:] + edges[:-1]) / 2
     for index, k in ((0, 2.0), (1, 1.0)):
         density = np.histogram(np.tanh(data.path.sel(coefficient=k)), edges, density=True)[0]
-        right.plot(middle, density, color=PALETTE[index], label=f"$k={k:g}$")
+        right.plot(middle, density, color=PALETTE[index], label=f"limit with $k={k:g}$")
     right.set(xlabel="$u=R$", ylabel="density", xlim=(-1, 1))
     right.legend(fontsize=7, loc="upper center")
     return figure
@@ -389,6 +300,6 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.set_xticks(x.values, [f"{value:g}" for value in x.values])
         axes.minorticks_off()
         axes.legend(fontsize=7)
-    left.set_ylabel("largest error of a token")
-    right.set_ylabel(r"error of $E\,R_{12}$")
+    left.set(ylabel="largest error of a token", title="one head; dashed: powers of $\\eta$")
+    right.set(ylabel=r"error of $E\,R_{12}$", title=r"random heads; dashed: $\propto\eta^2$")
     return figure

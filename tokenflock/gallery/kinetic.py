@@ -11,9 +11,10 @@ from ..integrate import Save, solve
 from ..kinetic import sample_recall
 from ..measure import from_angles
 from ..models import Kinetic
-from ..plot.style import FAINT, INK, PALETTE
+from ..plot.style import FAINT, INK, PALETTE, REST
 from ..theory import kinetic as theory
 from .core import Album, Job
+from .key import mark
 
 ALBUM = Album("2605.09213v1")
 
@@ -67,11 +68,13 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         ends = t in (overlay[0], overlay[-1])
         _one_profile(right, data.sel(time=t), colour, f"$t={t:g}$" if ends else None)
     left.set(ylabel=r"$S_t(s_0)-\min S_t$", ylim=(-0.04, 1.05), title="five depths")
-    right.set(title=rf"from $t=1$ to $t=2$ ($t_{{\rm crit}}={data.attrs['critical']:.3f}$)")
-    right.set_ylim(-0.02, 0.55)
+    right.set(title=rf"colour: from $t=1$ to $t=2$ ($t_{{\rm crit}}={data.attrs['critical']:.3f}$)")
+    right.set(ylabel=r"$S_t(s_0)-\min S_t$", ylim=(-0.02, 0.55))
     for axes in (left, right):
         axes.set(xlabel=S0_LABEL, xlim=(0, 1))
-        axes.legend(fontsize=8, loc="upper center")
+        handles, _ = axes.get_legend_handles_labels()
+        least = mark("o", "least recalled", REST)
+        axes.legend(handles=[*handles, least], fontsize=8, loc="upper center")
     return figure
 
 
@@ -113,17 +116,23 @@ def thresholds(job: Job) -> xr.Dataset:
 @thresholds.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
     figure, axes = plt.subplots(figsize=(4.6, 3.0), layout="constrained")
-    axes.fill_between(data.beta, data.small, 1e-3, color=PALETTE[2], alpha=0.12, lw=0)
+    axes.fill_between(
+        data.beta, data.small, 1e-3, color=PALETTE[2], alpha=0.12, lw=0, label="U-shape proved"
+    )
     axes.plot(data.beta, data.critical, color=PALETTE[0], label=r"$t_{\rm crit}$: $S_t'(1^-)=0$")
     axes.plot(
-        data.beta, data.small, color=PALETTE[2], ls="--", label=r"$t_{\rm small}$: U proved below"
+        data.beta,
+        data.small,
+        color=PALETTE[2],
+        ls="--",
+        label=r"$t_{\rm small}$: upper end of the proof",
     )
     for beta in data.attrs["marked"]:
         value = float(data.critical.sel(beta=beta))
         axes.plot(beta, value, "o", ms=4, color=PALETTE[0])
         axes.annotate(f"{value:.3f}", (beta, value), (6, 4), textcoords="offset points", fontsize=8)
     axes.set(yscale="log", xlabel=r"$\beta$", ylabel="depth $t$", xlim=(0, 4.8), ylim=(5e-3, 200))
-    axes.text(2.2, 150, "no recency", color=INK, fontsize=8, va="top")
+    axes.text(2.2, 150, r"above $t_{\rm crit}$: no recency", color=INK, fontsize=8, va="top")
     axes.legend(fontsize=8, loc="lower left")
     return figure
 
@@ -206,7 +215,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     figure, (left, right) = plt.subplots(1, 2, figsize=(6.8, 2.8), layout="constrained")
     left.plot(data.s0, data.total - data.total.min(), color=INK, lw=1.6)
     places, heights = turning_points(data)
-    left.plot(places, heights, "o", ms=4.5, color=PALETTE[1], zorder=4)
+    left.plot(places, heights, "o", ms=4.5, color=PALETTE[1], zorder=4, label="turning points")
+    left.legend(fontsize=7, loc="upper right")
     for place, height in zip(places, heights, strict=True):
         above = 6 if height > 0.01 else -13
         axis = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
@@ -270,7 +280,7 @@ def circle(job: Job) -> xr.Dataset:
 
 @circle.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
-    figure, panels = plt.subplots(2, 3, figsize=(6.0, 4.2), layout="constrained")
+    figure, panels = plt.subplots(2, 3, figsize=(6.0, 4.5), layout="constrained")
     turn = np.linspace(0, 2 * np.pi, 361)
     colours = np.array(PALETTE[:4])[data.arc.values]
     first = data.tokens.values[0]
@@ -284,6 +294,12 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.set_aspect("equal")
         for side in axes.spines.values():
             side.set_visible(False)
+    key = [
+        mark("x", "start (a colour for each arc)", REST),
+        mark("o", "now", REST, ms=5, mfc="none"),
+        mark("*", "the first token", INK, ms=7),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=3)
     return figure
 
 

@@ -25,6 +25,7 @@ from ..space import Sphere
 from ..theory import dominant_mode, growth_rate, transition_beta
 from ..trajectory import Trajectory
 from .core import Album, Job
+from .key import mark, stroke
 
 ALBUM = Album("2410.23228")
 MODELS = {"USA": USA, "SA": SA}
@@ -79,7 +80,7 @@ def measured_rate(model: Dynamics, k: int, n: int, size: float = 1e-4) -> float:
 
 @mode_growth.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
-    figure, panels = plt.subplots(1, 3, figsize=(7.2, 2.8), layout="constrained")
+    figure, panels = plt.subplots(1, 3, figsize=(7.2, 3.1), layout="constrained")
     colours = plt.get_cmap("viridis")(np.linspace(0.0, 0.88, data.beta.size))
     for axes, name in zip(panels, data.model.values, strict=False):
         for beta, colour in zip(data.beta.values, colours, strict=True):
@@ -93,22 +94,22 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.set(title=str(name), xlabel="mode $k$", xticks=data.mode.values)
     panels[0].set(ylabel=r"growth rate $\lambda_k$", yscale="log", ylim=(2e-4, None))
     panels[0].legend(title=r"$\beta$", loc="lower left", fontsize=7, title_fontsize=8, ncols=2)
-    panels[1].set_ylim(0, None)
+    panels[1].set(ylabel=r"growth rate $\lambda_k$", ylim=(0, None))
     _draw_dominant(panels[2], data)
+    key = [
+        mark("o", "formula", REST, ms=3),
+        mark("x", "measured", REST, ms=6),
+        mark("o", "fastest mode", INK, ms=9, mfc="none"),
+        stroke("-", r"$\beta$ at which it changes", FAINT, lw=0.8),
+        stroke("--", r"$\sqrt{2\beta}$", PALETTE[1], lw=1.0),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=5, fontsize=8)
     return figure
 
 
 def _draw_dominant(axes: Any, data: xr.Dataset) -> None:
     axes.plot(data.fine_beta, data.dominant, color=INK, lw=1.4, label="$k^*$")
     axes.plot(data.fine_beta, np.sqrt(2 * data.fine_beta), "--", color=PALETTE[1], lw=1.0)
-    axes.annotate(
-        r"$\sqrt{2\beta}$",
-        (float(data.fine_beta[-1]), float(np.sqrt(2 * data.fine_beta[-1]))),
-        xytext=(-2, 3),
-        textcoords="offset points",
-        ha="right",
-        color=PALETTE[1],
-    )
     for beta in data.switch.values:
         axes.axvline(beta, color=FAINT, lw=0.6, zorder=0)
     axes.set(title="fastest mode", xlabel=r"$\beta$", ylabel="$k^*$", xlim=(0, None))
@@ -205,7 +206,7 @@ def seen_mode(data: xr.Dataset) -> int:
 def _(plt: Any, data: xr.Dataset) -> Any:
     rows = data.sizes["beta"]
     figure, grid = plt.subplots(
-        rows, 2, figsize=(7.0, 2.2 * rows + 0.3), squeeze=False, layout="constrained"
+        rows, 2, figsize=(7.0, 2.2 * rows + 0.5), squeeze=False, layout="constrained"
     )
     for (left, right), beta in zip(grid, data.beta.values, strict=True):
         one = data.sel(beta=beta)
@@ -220,8 +221,13 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     legend = figure.legend(
         *grid[0, 1].get_legend_handles_labels(), title="$k$", loc="outside right center"
     )
-    for line in legend.get_lines():
-        line.set_linewidth(1.5)
+    plt.setp(legend.get_lines(), linewidth=1.5)
+    key = [
+        stroke("--", "places of the fastest mode", PALETTE[1], lw=1.0),
+        stroke(":", "growth of the fastest mode", INK),
+        stroke(":", "time of the histogram", REST, lw=0.8),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
@@ -344,7 +350,7 @@ def _of_quantiles(run: Trajectory, edges: np.ndarray) -> np.ndarray:
 def _(plt: Any, data: xr.Dataset) -> Any:
     rows = data.sizes["beta"]
     figure, grid = plt.subplots(
-        rows, 2, figsize=(7.0, 2.3 * rows + 0.3), squeeze=False, layout="constrained"
+        rows, 2, figsize=(7.0, 2.3 * rows + 0.5), squeeze=False, layout="constrained"
     )
     for (left, right), beta in zip(grid, data.beta.values, strict=True):
         one = data.sel(beta=beta)
@@ -356,6 +362,12 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     grid[-1, 0].set_xlabel("$t$")
     grid[-1, 1].set_xlabel("$t$")
     figure.legend(*grid[0, 1].get_legend_handles_labels(), title="$k$", loc="outside right center")
+    key = [
+        mark("<", "clusters of the fastest mode", PALETTE[1], ms=6),
+        stroke(":", "end of the series (left: white, dashed)", REST, lw=0.8),
+        stroke(":", "growth of the fastest mode", INK),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 

@@ -25,6 +25,7 @@ from ..terms import Attention
 from ..theory import merge_fraction, plateau_energy
 from ..trajectory import Trajectory
 from .core import Album, Job
+from .key import stroke
 
 ALBUM = Album("2410.06833v1")
 
@@ -219,7 +220,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     lines, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(
         [*lines, limit],
-        [*labels, r"$\to\infty$"],
+        [*labels, r"$\to\infty$: merges"],
         loc="outside right center",
         title=r"$\beta$",
         handlelength=1.2,
@@ -303,7 +304,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     )
     later = data.time.values > 0
     for token in range(data.sizes["token"]):
-        upper.plot(data.time[later], data.angle[later, token] / np.pi, color=PALETTE[token], lw=1.6)
+        angle, colour = data.angle[later, token] / np.pi, PALETTE[token]
+        upper.plot(data.time[later], angle, color=colour, lw=1.6, label=f"token {token + 1}")
     for axes in (upper, lower):
         for time in data.merge_time.values:
             axes.axvline(time, color=INK, lw=0.7, ls=":")
@@ -318,6 +320,9 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             fontsize=8,
         )
     upper.set_ylabel(r"angle $\theta_i/\pi$")
+    handles, _ = upper.get_legend_handles_labels()
+    key = [*handles, stroke(":", "two have merged", lw=0.7)]
+    upper.legend(handles=key, fontsize=7, loc="center right", bbox_to_anchor=(0.92, 0.45), ncols=2)
     lower.plot(
         data.time[later],
         data.clusters[later],

@@ -20,6 +20,7 @@ from ..space import Sphere
 from ..trajectory import Trajectory
 from ..weights import Weights
 from .core import Album, Job
+from .key import mark, stroke
 
 ALBUM = Album("2509.25040")
 # The first two phases are over when no token is farther from the plane than this.
@@ -169,6 +170,14 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     low.set_yticks([], minor=True)
     for axes in (top, middle, low):
         axes.axvline(float(falling.time[-1]), color=FAINT, lw=1.2, zorder=0)
+    key = [
+        stroke("--", "initial rate", INK, lw=0.9),
+        stroke(":", "final rate", INK),
+        mark("o", "a token", PALETTE[0], ms=2),
+        stroke("-", "clusters merge", FAINT),
+        stroke(":", "predicted merge", PALETTE[1], lw=0.9),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=5, fontsize=7, columnspacing=1.0)
     return figure
 
 

@@ -13,12 +13,13 @@ from ..measure import equiangular, uniform
 from ..models import SA
 from ..normalisation import NGPT, MixLN, Normalisation, PeriLN, PostLN, PreLN, SqrtScaling
 from ..observables import gram_histogram, order_parameter
-from ..plot.style import INK, PALETTE
+from ..plot.style import INK, PALETTE, REST
 from ..space import Sphere
 from ..theory import solve_scheme
 from ..theory.normalisation import Scheme
 from ..weights import Ginibre, RandomWeights
 from .core import Album, Job
+from .key import area, mark, stroke
 
 ALBUM = Album("2510.22026v2")
 
@@ -29,6 +30,15 @@ LABELS: dict[Scheme, str] = {
     "peri": "Peri-LN",
     "ngpt": "nGPT",
     "sqrt": "sqrt-scaling",
+}
+# 1 - rho for large t, up to a factor: the text of `late_law`.
+LAWS: dict[Scheme, str] = {
+    "post": "$e^{-2t}$",
+    "pre": "$t^{-2}$",
+    "mix": r"$(1+t-\tau)^{-2}$",
+    "peri": "$t^{-2}$",
+    "ngpt": r"$e^{-2\alpha t}$",
+    "sqrt": r"$e^{-4\sqrt{t+1}}$",
 }
 COLOURS = dict(zip(LABELS, PALETTE, strict=False))
 MARKS = dict(zip(LABELS, "osD^vP", strict=True))
@@ -50,7 +60,8 @@ def _schemes(alpha: float, tau: float) -> dict[Scheme, Normalisation]:
     title="How fast tokens agree under six placements of layer norm",
     shows="simulated tokens (marks) from an orthonormal start lie on the scalar system of each scheme "
     "(lines). Late, 1 - rho decays like e^{-2t} (Post-LN), e^{-2 alpha t} (nGPT) and e^{-4 sqrt(t+1)} "
-    "(sqrt-scaling), left, and like t^{-2} (Pre-, Mix- and Peri-LN), right: dashed, shifted down",
+    "(sqrt-scaling), left, and like t^{-2} (Pre-, Mix- and Peri-LN), right: dashed, moved down so that it "
+    "can be told from the line",
     quick={
         "schemes": tuple(LABELS),
         "n": 16,
@@ -123,36 +134,36 @@ ALGEBRAIC: tuple[Scheme, ...] = ("pre", "mix", "peri")
 @schemes.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1), layout="constrained")
-    for axes, names in ((left, EXPONENTIAL), (right, ALGEBRAIC)):
-        for name in data.scheme.values:
-            _draw_scheme(axes, data, name, law=name in names)
-        axes.set(xlabel="$t$", yscale="log")
-    left.set(xlim=(0, 30), ylim=(1e-10, 2), ylabel=r"$1-\rho(t)$")
-    right.set(xscale="log", xlim=(0.5, float(data.time[-1])), ylim=(1e-7, 2))
-    right.plot([], [], "--", color=INK, lw=0.9, label="late law, shifted")
-    figure.legend(
-        *right.get_legend_handles_labels(),
-        loc="outside upper center",
-        ncols=7,
-        columnspacing=0.9,
-        handletextpad=0.2,
-    )
+    panels: tuple[tuple[Any, tuple[Scheme, ...]], ...] = ((left, EXPONENTIAL), (right, ALGEBRAIC))
+    for axes, names in panels:
+        for name in names:
+            if name in data.scheme.values:
+                _draw_scheme(axes, data, name)
+        axes.set(xlabel="$t$", ylabel=r"$1-\rho(t)$", yscale="log")
+        axes.legend(fontsize=7.5, loc="lower left" if names is ALGEBRAIC else "upper right")
+    left.set(title="faster than any power of $t$", xlim=(0, 30), ylim=(1e-10, 2))
+    right.set(title="like $t^{-2}$", xscale="log", xlim=(0.5, float(data.time[-1])), ylim=(1e-7, 2))
+    key = [
+        stroke("-", "scalar system", REST),
+        mark("o", "simulated tokens", REST),
+        stroke("--", "late law, moved down", REST),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=3)
     return figure
 
 
-def _draw_scheme(axes: Any, data: xr.Dataset, name: Scheme, law: bool) -> None:
+def _draw_scheme(axes: Any, data: xr.Dataset, name: Scheme) -> None:
+    """A scheme in the panel of its late law, which goes through the last point of its last two thirds."""
     one, colour = data.sel(scheme=name), COLOURS[name]
     shown = one.gap > 1e-12
     axes.plot(one.time[shown], one.gap[shown], color=colour, lw=1.2)
-    axes.plot(one.dot_time, one.dot_gap, MARKS[name], color=colour, ms=4, mew=0, label=LABELS[name])
-    if law:
-        # Through the last point shown, over the last two thirds of the decay.
-        time, gap = one.time[shown].values, one.gap[shown].values
-        curve = late_law(name, time[1:], data.attrs["alpha"], data.attrs["tau"])
-        late = gap[1:] < max(gap[-1] ** (1 / 3), 10 * gap[-1])
-        axes.plot(
-            time[1:][late], (curve / curve[-1] * gap[-1])[late] * 0.45, "--", color=colour, lw=0.9
-        )
+    label = f"{LABELS[name]}: {LAWS[name]}"
+    axes.plot(one.dot_time, one.dot_gap, MARKS[name], color=colour, ms=4, mew=0, label=label)
+    time, gap = one.time[shown].values, one.gap[shown].values
+    curve = late_law(name, time[1:], data.attrs["alpha"], data.attrs["tau"])
+    late = gap[1:] < max(gap[-1] ** (1 / 3), 10 * gap[-1])
+    law = (curve / curve[-1] * gap[-1])[late]
+    axes.plot(time[1:][late], 0.3 * law, "--", color=colour, lw=0.9)
 
 
 @ALBUM.figure(
@@ -248,4 +259,10 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     for axes in grid[:, 0]:
         axes.set_ylabel(r"$\langle\theta_i,\theta_j\rangle$")
     grid[0, 0].set(xlim=(0, int(data.layer[-1])), ylim=(-0.3, 1.02))
+    key = [
+        stroke("-", "mean over pairs", REST, lw=1.8),
+        area("90 % of the pairs", REST),
+        stroke("-", "means of all six", INK, lw=0.6, alpha=0.35),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=3)
     return figure

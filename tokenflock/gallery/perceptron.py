@@ -26,11 +26,14 @@ from ..plot.style import INK, PALETTE, REST
 from ..space import Sphere
 from ..terms import GELU, RELU, Activation, Perceptron
 from .core import Album, Job
+from .key import mark, stroke
 
 ALBUM = Album("2601.21366v2")
 # Two neurons whose potential has one minimum, far from symmetric about it: v''' = 1.25 v'' in size.
 OMEGA, TURNS = np.array([-1.2, -0.84]), np.array([0.4, 1.8])
 EVENTS = {"bifurcation": "o", "fold": "D", "kink": "x"}
+# Atoms closer than this angle, in radians, all along a branch are at one place.
+TOGETHER = 1e-6
 
 
 def _two_neurons(size: float) -> Perceptron:
@@ -42,9 +45,10 @@ def _two_neurons(size: float) -> Perceptron:
     "bifurcations",
     title="Two atoms split as attention outweighs the perceptron",
     shows="descent with a GELU perceptron: for a strong perceptron or a small beta both atoms rest at the "
-    "minimum of v (one line). Where repulsion wins, that state loses its stability (dashed) and meets the "
+    "minimum of v (black). Where repulsion wins, that state loses its stability (dashed) and meets the "
     "branch on which the atoms are apart. Neither the potential nor the masses are symmetric: that branch "
-    "crosses the state and turns at a fold, between which and the crossing two states are SOPD",
+    "crosses the state and turns at a fold, between which and the crossing two states are SOPD (stable to "
+    "second order: no direction lowers the energy)",
     quick={
         "masses": (0.85, 0.15),
         "beta": 4.0,
@@ -119,21 +123,33 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         for branch in np.flatnonzero(data.parameter.values == name):
             _draw_branch(axes, data.isel(branch=int(branch)))
         axes.set_xlabel(labels[name])
-    panels[0].set_ylabel("angle of the atoms")
-    for kind in ("bifurcation", "fold"):
-        panels[1].plot([], [], EVENTS[kind], color=INK, ms=4, label=kind)
-    panels[1].plot([], [], color=REST, label="SOPD")
-    panels[1].plot([], [], "--", color=REST, label="not SOPD")
-    panels[1].legend(loc="best", fontsize=7)
+    panels[0].set_ylabel("angle of the atoms [rad]")
+    panels[0].set_title(rf"$\beta={data.attrs['settings']['beta']:g}$")
+    panels[1].set_title(f"scale {data.attrs['settings']['form_a_size']:g} of the perceptron")
+    figure.legend(handles=_branch_key(data), loc="outside lower center", ncols=4, fontsize=8)
     return figure
 
 
+def _branch_key(data: xr.Dataset) -> list[Any]:
+    """What colours, lines and marks of the branches mean."""
+    masses = data.attrs["settings"]["masses"]
+    apart = [
+        stroke("-", f"atom of mass {mass:g}, apart", colour)
+        for mass, colour in zip(masses, PALETTE, strict=False)
+    ]
+    stable = [stroke("-", "SOPD: stable", REST), stroke("--", "not SOPD: unstable", REST)]
+    events = [mark(EVENTS[kind], kind) for kind in ("bifurcation", "fold")]
+    return [stroke("-", "both atoms together", INK), *apart, *stable, *events]
+
+
 def _draw_branch(axes: Any, one: xr.Dataset) -> None:
+    """A line for each atom, or a single one for the branch on which they are together."""
     one = one.dropna("step", subset=["value"])
     stable = one.negative.values == 0
-    for atom in range(one.sizes["atom"]):
+    together = float((one.angle.max("atom") - one.angle.min("atom")).max()) < TOGETHER
+    for atom in range(1 if together else one.sizes["atom"]):
         angle = one.angle[:, atom].values
-        colour = PALETTE[atom]
+        colour = INK if together else PALETTE[atom]
         for mask, line in ((stable, "-"), (~stable, "--")):
             # A line reaches to the first point of the other kind, so that no gap is left.
             shown = mask | np.roll(mask, 1) | np.roll(mask, -1)
@@ -178,6 +194,7 @@ def drawn_neurons(d: int, seed: int, scale: float, activation: Activation) -> Pe
     return Perceptron.random(d, d, seed, scale * d**0.5, gradient=True, activation=activation)
 
 
+CASES = {"perceptron": "with a perceptron, mean", "null": "without (null), mean"}
 COUNTED = ("atoms", "clusters", "heaviest", "crowded", "mass_bound", "residual", "kappa", "scale")
 
 
@@ -205,18 +222,22 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     for case, colour in zip(data.case.values, PALETTE, strict=False):
         one = data.sel(case=case)
         left.plot(root, one.atoms, "o", color=colour, ms=4, mfc="none")
-        left.plot(root, one.atoms.mean("seed"), color=colour, lw=1.0, label=str(case))
+        left.plot(root, one.atoms.mean("seed"), color=colour, lw=1.0, label=CASES[str(case)])
     one = data.sel(case="perceptron")
     right.plot(root, one.heaviest, "o", color=PALETTE[0], ms=4, mfc="none")
-    right.plot(root, one.heaviest.mean("seed"), color=PALETTE[0], lw=1.0, label="heaviest cluster")
+    right.plot(
+        root, one.heaviest.mean("seed"), color=PALETTE[0], lw=1.0, label="heaviest cluster, mean"
+    )
     right.plot(root, one.crowded, "^", color=INK, ms=4)
-    right.plot([], [], "^", color=INK, ms=4, label="two or more atoms")
+    right.plot([], [], "^", color=INK, ms=4, label="crowd of two or more atoms")
     right.plot(root, np.minimum(one.mass_bound, 1.0), "_", color=INK, ms=12, mew=1.2)
     right.plot([], [], "_", color=INK, ms=12, label="its bound")
     left.set(xlabel=r"$\sqrt{\beta}$", ylabel="atoms", ylim=(0, None))
     right.set(xlabel=r"$\sqrt{\beta}$", ylabel="mass", ylim=(0, 1.05))
-    left.legend()
-    right.legend(fontsize=7)
+    for axes in (left, right):
+        handles, _ = axes.get_legend_handles_labels()
+        key = [*handles, mark("o", "one seed", REST, mfc="none")]
+        axes.legend(handles=key, fontsize=7, loc="best")
     return figure
 
 
@@ -268,11 +289,13 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         jumps = np.abs(np.diff(angle, axis=0, prepend=angle[:1])) > np.pi
         grid[0, column].plot(one.time, np.where(jumps, np.nan, angle), color=PALETTE[0], lw=0.5)
         grid[0, column].set(title=f"{model}, {flow}", xscale="symlog", xlabel="$t$")
+        grid[0, column].set_ylim(-np.pi, np.pi)
         last = one.sphere[-1].values
         place = np.arctan2(last[:, 1], last[:, 0]), np.arcsin(np.clip(last[:, 2], -1, 1))
         grid[1, column].plot(*place, "o", color=PALETTE[1], ms=4, alpha=0.5, mew=0)
-        grid[1, column].set(xlim=(-np.pi, np.pi), ylim=(-np.pi / 2, np.pi / 2), xlabel="longitude")
+        grid[1, column].set(xlim=(-np.pi, np.pi), ylim=(-np.pi / 2, np.pi / 2))
+        grid[1, column].set_xlabel("longitude [rad]")
         grid[0, column].title.set_fontsize(8)
-    grid[0, 0].set_ylabel("angle")
-    grid[1, 0].set_ylabel("latitude")
+    grid[0, 0].set_ylabel("circle: angle [rad]")
+    grid[1, 0].set_ylabel("sphere: latitude [rad]")
     return figure

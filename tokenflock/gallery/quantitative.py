@@ -15,8 +15,9 @@ from ..meanfield.quantiles import Quantiles
 from ..meanfield.zonal import Zonal
 from ..models import USA
 from ..observables import order_parameter
-from ..plot.style import INK, PALETTE
+from ..plot.style import INK, PALETTE, REST
 from .core import Album, Job
+from .key import stroke
 
 ALBUM = Album("2504.14697")
 # The rate that the theorem promises.
@@ -109,7 +110,7 @@ def _quantiles(job: Job, beta: float, times: np.ndarray) -> np.ndarray:
 @exponential_rate.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
     figure, (left, *fans) = plt.subplots(
-        1, 3, figsize=(7.4, 2.9), layout="constrained", width_ratios=(1.5, 1, 1)
+        1, 3, figsize=(7.4, 3.2), layout="constrained", width_ratios=(1.5, 1, 1)
     )
     _draw_decay(left, data)
     for axes, beta in zip(fans, data.beta.values, strict=True):
@@ -122,6 +123,13 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         axes.set_yticks([-1, 0, 1], [r"$-\pi$", "0", r"$\pi$"])
     fans[0].set_ylabel("angle of a quantile")
     fans[1].tick_params(labelleft=False)
+    key = [
+        stroke(":", r"sharp rate $e^{-ct}$, $c$ beside $d$", REST),
+        stroke("--", "rate of the theorem", INK, lw=0.9),
+        stroke("-", r"quantile with $\cos\theta(0)>0$", PALETTE[0], lw=0.9),
+        stroke("-", r"with $\cos\theta(0)<0$", PALETTE[1], lw=0.9),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=4, fontsize=7.5)
     return figure
 
 

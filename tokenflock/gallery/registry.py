@@ -26,6 +26,7 @@ MODULES = (
     "gaussian",
     "sinkformers",
     "homogenized",
+    "collapse_depth",
     "noisy.transitions",
     "noisy.modes",
     "stochastic",

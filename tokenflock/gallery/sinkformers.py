@@ -19,6 +19,7 @@ from ..space import Euclidean
 from ..terms import Attention, Drift
 from ..weights import Weights
 from .core import Album, Job
+from .key import mark, stroke
 
 ALBUM = Album("2110.11773")
 KERNELS = {"K0": "$K^0$: none", "K1": "$K^1$: softmax", "Kinf": "$K^\\infty$: Sinkhorn"}
@@ -66,7 +67,7 @@ def normalisations(job: Job) -> xr.Dataset:
 
 @normalisations.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
-    figure, panels = plt.subplots(1, 3, figsize=(7.4, 2.9), layout="constrained")
+    figure, panels = plt.subplots(1, 3, figsize=(7.4, 3.2), layout="constrained")
     queries, keys = data.queries.values, data["keys"].values
     for axes, kernel in zip(panels, data.kernel.values, strict=True):
         weights = data.weights.sel(kernel=kernel).values
@@ -74,14 +75,20 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             width = min(1.2 * len(queries) * weights[i, j], 5.0)
             axes.plot(*np.stack([queries[i], keys[j]]).T, color=REST, lw=width, zorder=1)
         received = 60 * len(keys) * weights.sum(axis=0)
-        axes.scatter(*queries.T, s=16, color=PALETTE[0], zorder=3, label="queries")
-        axes.scatter(*keys.T, s=14, marker="s", color=PALETTE[1], zorder=3, label="keys")
+        axes.scatter(*queries.T, s=16, color=PALETTE[0], zorder=3)
+        axes.scatter(*keys.T, s=14, marker="s", color=PALETTE[1], zorder=3)
         axes.scatter(*keys.T, s=received, facecolor="none", edgecolor=PALETTE[1], lw=0.8, zorder=2)
         axes.set_title(KERNELS[str(kernel)])
-        axes.set(xticks=[], yticks=[], aspect="equal")
+        axes.set(xticks=[], yticks=[], aspect="equal", xlabel="$x_1$")
         axes.margins(0.12)
-    panels[0].legend(fontsize=6.5, loc="lower right")
-    figure.supxlabel("circles: the mass a key receives", fontsize=7.5, color=INK)
+    panels[0].set_ylabel("$x_2$")
+    key = [
+        mark("o", "queries", PALETTE[0]),
+        mark("s", "keys", PALETTE[1]),
+        mark("o", "area: the mass a key receives", PALETTE[1], ms=8, mfc="none"),
+        stroke("-", "width: the weight of a pair", REST, lw=2.0),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=4, fontsize=7.5)
     return figure
 
 
@@ -167,6 +174,10 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     mean.set(xlabel="$t$", ylabel="length of the mean", yscale="log")
     energy.legend(fontsize=7)
     mean.legend(fontsize=7)
+    key = [mark("o", "start", REST, mfc="white"), mark("o", "end", INK)]
+    left.legend(handles=key, fontsize=7, loc="upper left")
+    mean.set_yticks([0.2, 0.4, 0.6, 1.0], ["0.2", "0.4", "0.6", "1"])
+    mean.minorticks_off()
     return figure
 
 
@@ -289,8 +300,13 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     right.set_xticks(eps, [f"{each:g}" for each in eps])
     right.set_xticks([], minor=True)
     right.set(ylabel="$W_2$ to the heat equation")
-    right.set_title(f"at $t={float(data.time[-1]):g}$; hollow: middle 4/5")
-    right.legend(fontsize=6.5)
+    right.set_title(f"at $t={float(data.time[-1]):g}$")
+    handles, _ = right.get_legend_handles_labels()
+    other = [
+        mark("o", "middle 4/5 of the mass alone", REST, mfc="white", ls=":"),
+        mark("x", "from a Gaussian", REST, ms=5),
+    ]
+    right.legend(handles=[*handles, *other], fontsize=6.5)
     return figure
 
 

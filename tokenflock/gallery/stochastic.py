@@ -23,6 +23,7 @@ from ..claims.stochastic.hybrid import READINGS, THRESHOLD, measured_exponents, 
 from ..claims.stochastic.two_tokens import undecided
 from ..plot.style import FAINT, INK, PALETTE, REST
 from .core import Album, Job
+from .key import mark, stroke
 
 ALBUM = Album("2601.21942")
 
@@ -94,7 +95,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             label=f"$d={d}$",
         )
     right.axhline(0.0, color=REST, lw=0.8)
-    right.set(xlabel=r"$\beta$", ylabel="exponent", title="measured on the formula")
+    right.set(xlabel=r"$\beta$", ylabel="exponent", title="dots: measured; lines: formula")
     right.legend(fontsize=7)
     return figure
 
@@ -163,6 +164,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         bars = 2 * np.sqrt(one.chain * (1 - one.chain) / runs) + one.doubt
         axes.errorbar(one.start, one.chain, bars, fmt="o", ms=4, lw=0.9, color=colour)
         axes.plot(one.start, one.limit, "x", ms=5, color=colour)
+    axes.plot([], [], color=INK, lw=1.3, label="exact")
     axes.plot([], [], "o", color=INK, ms=4, label="layers")
     axes.plot([], [], "x", color=INK, ms=5, label="limit equation")
     axes.set(xlabel="$R_0$", ylabel=r"$P(R\to -1)$", xlim=(-1, 1), ylim=(-0.02, 1))
@@ -214,7 +216,7 @@ def hybrid(job: Job) -> xr.Dataset:
 
 @hybrid.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.0), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3), layout="constrained")
     for colour, end, name in zip(PALETTE, ("0", "pi"), ("$0$", r"$\pi$"), strict=False):
         left.plot(data.fine, data.formula.sel(end=end), color=colour, lw=1.2)
         for reading, fill in zip(READINGS, (colour, "none"), strict=True):
@@ -222,8 +224,15 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             label = f"angle near {name}" if reading == "ito" else None
             left.plot(data.ratio, points, "o", ms=4.5, color=colour, mfc=fill, label=label)
     left.axhline(0.0, color=REST, lw=0.8)
-    left.set(ylabel="Lyapunov exponent", title="filled: Ito, open: Stratonovich")
+    left.set(ylabel="Lyapunov exponent", title="at the two ends")
     left.legend(fontsize=7.5)
+    key = [
+        stroke("-", "left: formula (Ito)", REST),
+        mark("o", "left: Ito", REST),
+        mark("o", "left: Stratonovich", REST, mfc="none"),
+        stroke("--", "threshold", FAINT, lw=1.0),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=4, fontsize=7.5)
     runs = data.attrs["settings"]["runs"]
     for colour, reading in zip(PALETTE[2:], READINGS, strict=False):
         share = data.share.sel(reading=reading)
@@ -297,7 +306,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     panels = upper.subplots(1, data.sizes["shown"])
     for axes, depth in zip(panels, data.shown.values, strict=True):
         image = axes.imshow(data.gram.sel(shown=depth), vmin=-1, vmax=1, cmap="RdBu_r")
-        axes.set(title=f"layer {depth}", xticks=[], yticks=[])
+        axes.set(title=f"layer {depth}", xticks=[], yticks=[], xlabel="token $j$")
+    panels[0].set_ylabel("token $i$")
     upper.colorbar(image, ax=panels, label="$R_{ij}$", shrink=0.8)
     axes = lower.subplots()
     n = data.attrs["settings"]["n"]

@@ -11,13 +11,14 @@ from ..integrate import Save, solve
 from ..measure import Measure, equiangular, from_array, uniform
 from ..models import NoisyUSA
 from ..observables import order_parameter
-from ..plot.style import INK, PALETTE
+from ..plot.style import INK, PALETTE, REST
 from ..reduce import Dense
 from ..space import Sphere
 from ..terms import Attention
 from ..theory import critical_gamma, long_context_correlation, long_context_limit
 from ..theory import order_parameter as stationary_order
 from .core import Album, Job
+from .key import mark, stroke
 
 ALBUM = Album("2512.01868")
 
@@ -94,7 +95,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         label = rf"$n=10^{{{np.log10(n):.0f}}}$"
         left.plot(data.ratio, data.correlation.sel(n=n), color=colour, lw=1.2, label=label)
     left.plot([0, 1, 1, 2], [1, 1, rho, rho], color=INK, lw=0.9, ls="--", label=r"$n\to\infty$")
-    left.plot([1], [critical], "o", color=INK, ms=5)
+    left.plot([1], [critical], "o", color=INK, ms=5, label=r"limit at $\gamma_c$")
     shown = 100 if 100 in data.engine_n.values else int(data.engine_n[0])
     left.plot(data.mark, data.measured.sel(engine_n=shown), "x", color=PALETTE[1], ms=5, mew=1.2)
     left.plot([], [], "x", color=PALETTE[1], ms=5, mew=1.2, label=f"tokens, $n={shown}$")
@@ -107,7 +108,11 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         )
     right.set(xscale="log", yscale="log", xlabel="$n$", ylabel="distance from the limit")
     right.set_ylim(1e-7, 1)
-    right.legend(title=r"$\gamma/\gamma_c$", loc="lower left", fontsize=7, title_fontsize=8)
+    handles, _ = right.get_legend_handles_labels()
+    right.legend(
+        handles=[*handles, mark("x", "tokens", REST, ms=5)], title=r"$\gamma/\gamma_c$",
+        loc="lower left", fontsize=7, title_fontsize=8,
+    )  # fmt: skip
     return figure
 
 
@@ -192,5 +197,10 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             label=f"$d={d}$",
         )
     axes.set(xlabel=r"$\kappa$", ylabel=r"order parameter $|\bar x|$", ylim=(0, 1))
-    axes.legend(loc="lower right")
+    handles, _ = axes.get_legend_handles_labels()
+    other = [
+        stroke("-", r"limit $n\to\infty$", REST),
+        stroke("--", f"fluctuation of $n={data.attrs['settings']['n']}$ tokens", REST, lw=0.9),
+    ]
+    axes.legend(handles=[*handles, *other], loc="lower right", fontsize=7.5)
     return figure

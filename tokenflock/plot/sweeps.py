@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .style import FAINT, INK, PALETTE, styled
+from .sweep_facts import draw_curve, facts, heading_of, label_of, large_dimension_curve
 from .sweep_numbers import (
     OWN_TIMES,
     TIME,
@@ -16,6 +17,7 @@ from .sweep_numbers import (
     clock_of,
     each_run,
     measured,
+    seed_axes,
     setting_axes,
 )
 from .sweep_panels import (
@@ -33,8 +35,8 @@ from .sweep_panels import (
     lines,
     points,
 )
-from .sweep_scales import at_position, beside_of, scale_of, time_scale
-from .sweep_text import cut, legible, words, wrapped
+from .sweep_scales import Scale, at_position, beside_of, scale_of, time_scale
+from .sweep_text import cut, words, wrapped
 
 MOST_PANELS = 6
 # Letters of a title and of a legend per inch, and inches of a line.
@@ -125,7 +127,7 @@ def _drawn(plt: Any, dataset: Any, view: View) -> Any:
         axes.set_visible(False)
     coloured = [picture for picture in mapped if picture is not None]
     if coloured:
-        figure.colorbar(coloured[-1], ax=grid, label=_label(dataset, view.name), shrink=0.9)
+        figure.colorbar(coloured[-1], ax=grid, label=label_of(dataset, view.name), shrink=0.9)
     _name_panels(dataset, view, grid, len(parts))
     _explain(figure, panels)
     figure.suptitle(title, fontsize=9, color=INK)
@@ -154,7 +156,7 @@ def _fill(
     cloud: Cloud | None,
 ) -> Any:
     """Draw one panel; returns what a colour bar explains, or None."""
-    label = _label(dataset, view.name)
+    label = label_of(dataset, view.name)
     if cloud is not None:
         beside = beside_of(dataset, view.across[0])
         picture = points(axes, beside, cloud, numbers, limits, room)
@@ -167,7 +169,11 @@ def _fill(
         places.append(time_scale(dataset))
     few = [k for k, scale in enumerate(places) if scale.names and len(scale.names) <= MOST_LINES]
     if len(places) == 2 and few != [0] and few != [1]:
-        return heatmap(axes, places[0], places[1], numbers, view.keep_time, limits, room)
+        picture = heatmap(axes, places[0], places[1], numbers, view.keep_time, limits, room)
+        curve = _curve(dataset, view, places)
+        if curve is not None and picture is not None:
+            draw_curve(axes, places[0], curve)
+        return picture
     if len(places) == 0:
         histogram(axes, each_run(dataset, view.name), label)
         return _or_say_why(axes, numbers, None)
@@ -177,6 +183,14 @@ def _fill(
         lines(axes, places, few[0], numbers, view.keep_time, room)
     axes.set_ylabel(label)
     return _or_say_why(axes, numbers, None)
+
+
+def _curve(dataset: Any, view: View, places: list[Scale]) -> tuple[np.ndarray, str] | None:
+    """What theory says in a diagram of beta over time, where it says something."""
+    swept = (dataset.attrs.get("axes") or {}).get(view.across[0], [])
+    if not view.keep_time or swept != ["model.beta"]:
+        return None
+    return large_dimension_curve(dataset, view.name, places[0])
 
 
 def _or_say_why(axes: Any, numbers: Numbers, picture: Any) -> Any:
@@ -223,21 +237,14 @@ def _explain(figure: Any, panels: list[Any]) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=7)
 
 
-def _label(dataset: Any, name: str) -> str:
-    """The name of a statistic with its unit and, for clusters, the angle that defines them."""
-    details = dataset[name].attrs
-    units, angle = details.get("units"), details.get("angle")
-    unit = f" [{legible(units, 16)}]" if units and units not in ("1", "dimensionless") else ""
-    linked = f" (angle {angle:.3g})" if isinstance(angle, int | float) else ""
-    return words(name) + unit + linked + (": means nothing" if details.get("note") else "")
-
-
 def _title(
     dataset: Any, view: View, numbers: list[Numbers], cloud: Cloud | None, width: int
 ) -> str:
     """The sweep's own title, and what one must know to read the picture."""
-    title = legible(dataset.attrs.get("title") or "sweep")
-    notes = ", ".join([*_what(dataset, view, numbers, cloud), *_counts(numbers)])
+    title = heading_of(dataset)
+    told = {*view.across, *view.fixed, *([view.panels] if view.panels else [])}
+    known = facts(dataset, view.name, told)
+    notes = ", ".join([*known, *_what(dataset, view, numbers, cloud), *_counts(numbers)])
     if len(title) + len(notes) + 2 <= width:
         return f"{title}: {notes}" if notes else title
     lines = [wrapped(title, width, TITLE_LINES), wrapped(notes, width, NOTE_LINES)]
@@ -249,7 +256,7 @@ def _what(dataset: Any, view: View, numbers: list[Numbers], cloud: Cloud | None)
     said = []
     if numbers[0].runs > 1:
         averaged = view.across or view.keep_time
-        said.append(f"{'mean of ' if averaged else ''}{numbers[0].runs} seeds")
+        said.append(f"{'mean of ' if averaged else ''}{numbers[0].runs} {_repeated(dataset)}")
     said += [at_position(dataset, axis, position) for axis, position in view.fixed.items()]
     clock = clock_of(dataset[view.name])
     if clock == TIME and not view.keep_time:
@@ -263,6 +270,13 @@ def _what(dataset: Any, view: View, numbers: list[Numbers], cloud: Cloud | None)
     if view.panels is not None and len(view.shown) < dataset.sizes[view.panels]:
         said.append(f"{len(view.shown)} of {dataset.sizes[view.panels]} {words(view.panels)} shown")
     return said
+
+
+def _repeated(dataset: Any) -> str:
+    """What a seed draws anew: the start alone, or anything else too."""
+    paths = dataset.attrs.get("axes") or {}
+    drawn = {path for axis in seed_axes(dataset) for path in paths.get(axis, [])}
+    return "starts" if drawn == {"tokens.seed"} else "seeds"
 
 
 def _counts(numbers: list[Numbers]) -> list[str]:

@@ -74,6 +74,7 @@ from .homogenized import direction_overlap as direction_overlap
 from .homogenized import gram_drift as gram_drift
 from .homogenized import gram_variation as gram_variation
 from .homogenized import high_temperature_moments as high_temperature_moments
+from .homogenized import layered_depth as layered_depth
 from .homogenized import logistic_depth as logistic_depth
 from .homogenized import logistic_overlap as logistic_overlap
 from .homogenized import noise_strength as noise_strength

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
+from scipy.integrate import quad, solve_ivp
 from scipy.special import betainc, digamma, gammaln, hyp2f1
 from scipy.stats import norm
 
@@ -139,6 +139,27 @@ def logistic_depth(level: ArrayLike, start: ArrayLike) -> Array:
     level = bounded("level", level, 0, 1, closed="neither", advice="below complete collapse")
     start = bounded("start", start, 0, 1, closed="neither", advice="the mean overlap |mean|^2")
     return np.maximum(np.log(level / (1 - level)) - np.log(start / (1 - start)), 0.0)
+
+
+def layered_depth(
+    level: float, n: float, d: int | None = None, step: float = 0.0, heads: int = 1
+) -> float:
+    """tau = (eta^2/H) L at which n orthogonal tokens reach the mean overlap `level` at beta = 0.
+
+    Two corrections to `logistic_depth(level, 1/n)`, both towards more layers [derived here]:
+    - a finite step: a layer takes 1-R to (1-R)/(1+(eta^2/H) u) up to O(1/d), so it multiplies u/(1-u) by
+      1+eta^2/H exactly, and L = log(9(n-1))/log(1+eta^2/H) at the level 0.9;
+    - a finite d: tau is the integral of 1/simplex_drift with f = g = 1/n.
+    Together they neglect O(eta^2/d), the spread of the chains, and that L is whole.
+    """
+    level = float(bounded("level", level, 1 / n, 1, closed="low", advice="from 1/n to below 1"))
+    unit = float(step) ** 2 / heads
+    stretch = unit / np.log1p(unit) if unit else 1.0
+    if d is None:
+        return float(logistic_depth(level, 1 / n)) * stretch
+    last = (level - 1 / n) / (1 - 1 / n)
+    tau, _ = quad(lambda gamma: 1 / float(simplex_drift(gamma, 1 / n, 1 / n, d)), 0.0, last)
+    return tau * stretch
 
 
 def high_temperature_moments(tokens: ArrayLike, beta: ArrayLike, sigma_A: float) -> Array:

@@ -73,7 +73,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     panels = [figure.add_subplot(grid[0, k]) for k in range(count)]
     for axes, row in zip(panels, data.shown.values, strict=True):
         _graph(axes, data, row)
-    panels[0].set_ylabel("$z_2$")
+    for axes in panels:
+        axes.set_ylabel("$z_2$", labelpad=0)
     half = count // 2
     _columns(figure.add_subplot(grid[1, :half]), data)
     _edges(figure.add_subplot(grid[1, half:]), data)
@@ -204,10 +205,16 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     figure.colorbar(picture, ax=panels, shrink=0.8, label="$P_{ij}$")
 
     curve = figure.add_subplot(below[0])
-    curve.step(data.time, data["rank"], where="post", color=PALETTE[0], label="rank of $P(t)$")
+    curve.step(data.time, data["rank"], where="post", color=PALETTE[0], label="of $P(t)$")
     curve.plot(data.time, data.effective_rank, color=PALETTE[1], ls="--", label="effective rank")
     curve.axhline(2, color=INK, lw=0.9, ls=":", label="2")
-    curve.set(xlabel=r"$\lambda_1t$", yscale="log", yticks=[1, 2, 5, 10, 20, 40], ylim=(0.9, 50))
+    curve.set(
+        xlabel=r"$\lambda_1t$",
+        ylabel="rank",
+        yscale="log",
+        yticks=[1, 2, 5, 10, 20, 40],
+        ylim=(0.9, 50),
+    )
     curve.set_yticklabels(["1", "2", "5", "10", "20", "40"])
     curve.minorticks_off()
     curve.legend(loc="upper right")

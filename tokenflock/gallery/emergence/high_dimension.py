@@ -87,10 +87,14 @@ def _chosen(values: np.ndarray, sign: int, count: int = 6) -> np.ndarray:
 
 def _gathering(axes: Any, times: Any, values: Any, mean: np.ndarray, spread: np.ndarray) -> None:
     for k, colour in zip(_chosen(values, 1), PALETTE, strict=False):
-        axes.plot(times, mean[:, k], color=colour, lw=1.0)
+        axes.plot(times, mean[:, k], color=colour, lw=1.0, label=rf"${values[k]:.2f}$")
         low, high = mean[:, k] - spread[:, k], mean[:, k] + spread[:, k]
         axes.fill_between(times, low, high, color=colour, alpha=0.18, lw=0)
     axes.set(xlabel="$t$", ylabel=r"$\varphi_k(z)$: mean $\pm$ sd", title=r"six $\lambda_k>0$")
+    style = {"fontsize": 6.5, "title_fontsize": 7, "handlelength": 1.0, "columnspacing": 0.8}
+    axes.legend(
+        title=r"$\lambda_k$", loc="upper right", ncols=2, bbox_to_anchor=(1.0, 0.9), **style
+    )
 
 
 def _flying(axes: Any, times: Any, values: Any, spread: np.ndarray) -> None:

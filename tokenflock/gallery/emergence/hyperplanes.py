@@ -9,6 +9,7 @@ import xarray as xr
 
 from ...plot.style import INK, PALETTE
 from ..core import Job
+from ..key import stroke
 from .album import ALBUM
 from .flow import leading_form, rescaled_run, states_of
 from .picture import GAP, flat, frame_of, level_set, paths, solid, token_key
@@ -82,10 +83,15 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         colours = _sides(data, name)
         _planes(axes, data, name, colours)
         _heights(figure.add_subplot(grid[1, column]), data, name, colours)
-    figure.axes[1].set_ylabel(r"$\varphi_1^*(z_i(t))$")
     key = token_key(plt, "$z_i(0)$", f"$z_i({data.attrs['end']:g})$")
-    key.append(plt.Line2D([], [], color=INK, lw=1.2, label=r"predicted level of $\varphi_1^*$"))
-    figure.legend(handles=key, loc="outside lower center", ncols=3)
+    key += [
+        stroke(":", r"predicted level of $\varphi_1^*$"),
+        *(
+            stroke("-", word, colour)
+            for word, colour in zip(("one side", "the other"), PALETTE, strict=False)
+        ),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=5)
     return figure
 
 
@@ -115,7 +121,7 @@ def _heights(axes: Any, data: xr.Dataset, name: str, colours: list[str]) -> None
         axes.plot(seen.time, height, color=colour, lw=0.7)
     for level in data[f"level_{name}"].values:
         axes.axhline(level, color=INK, lw=0.9, ls=":")
-    axes.set(xlabel="$t$", xlim=(0, data.attrs["end"]))
+    axes.set(xlabel="$t$", xlim=(0, data.attrs["end"]), ylabel=r"$\varphi_1^*(z_i(t))$")
 
 
 @ALBUM.figure(
@@ -168,7 +174,9 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     _rates(figure.add_subplot(grid[3]), data)
     key = token_key(plt, "$z_i(0)$", f"$z_i({float(data.time[-1]):g})$")
     key.append(plt.Line2D([], [], ls="", marker="x", ms=6, color=INK, label="leader"))
-    figure.legend(handles=key, loc="outside lower left", ncols=3)
+    sides = ("follows one leader", "follows the other")
+    key += [stroke("-", side, colour) for side, colour in zip(sides, PALETTE, strict=False)]
+    figure.legend(handles=key, loc="outside lower center", ncols=5)
     return figure
 
 

@@ -14,6 +14,7 @@ from ...meanfield.stationary import branch
 from ...models import USA
 from ...plot.style import FAINT, PALETTE, REST
 from ..core import Album, Job
+from ..key import mark, stroke
 
 ALBUM = Album("2510.20094")
 
@@ -65,7 +66,7 @@ def cluster_branches(job: Job) -> xr.Dataset:
 
 @cluster_branches.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
-    figure, panels = plt.subplots(1, 3, figsize=(7.6, 2.8), layout="constrained")
+    figure, panels = plt.subplots(1, 3, figsize=(7.6, 3.3), layout="constrained")
     for index, degree in enumerate(data.degree.values):
         one, colour = data.sel(degree=degree), PALETTE[index]
         calm = one.unstable == 0
@@ -85,8 +86,15 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     panels[0].set(xlabel="$T/T_1$", ylabel=r"$(A-A_{\rm uniform})/T_1$", title="free energy")
     panels[0].legend(fontsize=7)
     panels[1].set(
-        xlabel="$T/T_1$", yscale="log", ylim=(3e-3, None), title="largest growth rate$/T_1$"
+        xlabel="$T/T_1$", ylabel="rate$/T_1$", yscale="log", ylim=(3e-3, None), title="growth rates"
     )
     panels[1].axvline(1.0, color=FAINT, lw=0.8)
-    panels[2].set(xlabel=r"$\theta/\pi$", xlim=(-1, 1), title="coldest density")
+    panels[2].set(xlabel=r"$\theta/\pi$", ylabel="density", xlim=(-1, 1), title="coldest density")
+    key = [
+        stroke("-", "left: stable; middle: falling apart", REST, lw=1.5),
+        stroke("--", "left: unstable", REST),
+        stroke(":", "middle: forming from the uniform law", REST),
+        mark("o", "left: where the branch starts", REST),
+    ]
+    figure.legend(handles=key, loc="outside lower center", ncols=2, fontsize=7.5)
     return figure

@@ -17,6 +17,7 @@ from ...models import SA, USA, NoisyUSA
 from ...observables import order_parameter
 from ...plot.style import FAINT, INK, PALETTE, REST
 from ..core import Album, Job
+from ..key import mark, stroke
 
 ALBUM = Album("2606.05140")
 
@@ -141,9 +142,11 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             grid[0, column].set_title(rf"$d={d}$, $\beta={float(one.beta):.2f}{sign}\beta_*$")
             column += 1
     grid[0, 0].set_ylabel(r"order $|\int x\,d\mu|$")
-    grid[1, 0].set_ylabel(r"$(A-A_{\rm uniform})/T_1$")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=7)
+    for axes in grid[1]:
+        axes.set_ylabel(r"$(A-A_{\rm uniform})/T_1$", fontsize=7)
+    handles, _ = grid[0, 0].get_legend_handles_labels()
+    handles.append(stroke(":", "free energies cross", INK, lw=0.9))
+    figure.legend(handles=handles, loc="outside lower center", ncols=6, fontsize=7)
     return figure
 
 
@@ -275,7 +278,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             panels[-1].plot(one.curved, one.measured, "x", color=colour, ms=5)
     panels[-1].axhline(0.0, color=REST, lw=0.8)
     panels[-1].set(title="curvature at the threshold", xlabel=r"$\beta$", ylabel="$g$")
-    panels[-1].legend(fontsize=7)
+    handles, _ = panels[-1].get_legend_handles_labels()
+    panels[-1].legend(handles=[*handles, mark("x", "measured", REST, ms=5)], fontsize=7)
     return figure
 
 
@@ -288,7 +292,7 @@ def _draw_regions(axes: Any, one: xr.Dataset) -> None:
     axes.axhline(1.0, color=PALETTE[0], lw=1.5, label=r"$T_1$: uniform loses stability")
     axes.plot(beta, jump, ".-", color=INK, lw=1.2, ms=4, label="jump: free energies cross")
     axes.plot(beta, fold, ".-", color=PALETTE[1], lw=1.2, ms=4, label="fold: order ends")
-    axes.plot(star, 1.0, "*", color=INK, ms=9, zorder=4)
+    axes.plot(star, 1.0, "*", color=INK, ms=9, zorder=4, ls="", label=r"$\beta_*$")
     top = 1 + 1.5 * (float(np.max(fold)) - 1)
     axes.set(xlim=(0.0, beta[-1]), ylim=(1 - 0.3 * (top - 1), top))
     axes.text(0.8, 0.28, "both", transform=axes.transAxes, fontsize=8, color=REST)

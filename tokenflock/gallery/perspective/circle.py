@@ -11,7 +11,7 @@ from ...integrate import Save, solve
 from ...measure import uniform
 from ...models import SA, USA
 from ...observables import order_parameter
-from ...plot.style import INK
+from ...plot.style import FAINT
 from ...space import Sphere
 from ..core import Job
 from .album import ALBUM
@@ -23,8 +23,8 @@ MODELS = {"SA": SA, "USA": USA}
     "kuramoto",
     title="Self-attention beside the Kuramoto model",
     shows="at beta = 0 SA and USA are the Kuramoto model and the order parameter |mean x| rises to 1. "
-    "At beta = 0.1 both still lie on its curve; SA falls behind as beta grows, while USA starts faster by "
-    "e^beta and then rests on a plateau of several clusters",
+    "At beta = 0.1 both still lie on its curve (wide and pale); SA falls behind as beta grows, while USA "
+    "starts faster by e^beta and then rests on a plateau of several clusters",
     quick={"n": 32, "samples": 8, "betas": (0.0, 0.1, 1.0, 4.0), "end": 8.0, "times": 65},
     paper={"n": 128, "samples": 64},
 )
@@ -55,10 +55,11 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     figure, panels = plt.subplots(1, 2, figsize=(6.4, 2.9), sharey=True, layout="constrained")
     flat = data.order_parameter.sel(model="USA", beta=0.0)
     for axes, model in zip(panels, data.model.values, strict=True):
+        # Wide and pale below the others: at beta = 0.1 they lie on it.
+        axes.plot(data.time, flat, color=FAINT, lw=5.0, label=r"Kuramoto ($\beta=0$)")
         for beta in data.beta.values[1:]:
             curve = data.order_parameter.sel(model=model, beta=beta)
-            axes.plot(data.time, curve, label=rf"$\beta={beta:g}$")
-        axes.plot(data.time, flat, color=INK, lw=1.0, ls="--", label=r"Kuramoto ($\beta=0$)")
+            axes.plot(data.time, curve, lw=1.3, label=rf"$\beta={beta:g}$")
         axes.set(title=model, xlabel="$t$", ylim=(0, 1.03))
     panels[0].set_ylabel(r"order parameter $|\bar x|$")
     handles, labels = panels[0].get_legend_handles_labels()

@@ -40,6 +40,18 @@ def phase_diagram(job: Job, x0: Measure, weights: Weights | None = None) -> np.n
     return total / samples
 
 
+def in_own_span(x0: Measure) -> Measure:
+    """The same tokens in n coordinates where n < d: an orthonormal basis of what they span.
+
+    SA with Q = K = V = I commutes with rotations and never leaves that span, so all inner products, and
+    with them the diagram, are those of the full space, at the cost of dimension n.
+    """
+    if x0.d <= x0.n:
+        return x0
+    triangular = np.linalg.qr(np.swapaxes(np.asarray(x0.points), -1, -2), mode="r")
+    return Measure(Sphere(x0.n), np.swapaxes(triangular, -1, -2))
+
+
 def collapse_curve(job: Job, betas: np.ndarray) -> np.ndarray:
     """The time at which gamma_beta(t) = 1 - delta from the orthogonal start, for the same n."""
     return np.asarray(theory.equiangular_time(1 - DELTA, job.n, betas))
@@ -54,22 +66,22 @@ def collapse_curve(job: Job, betas: np.ndarray) -> np.ndarray:
     quick={
         "n": 32,
         "dims": (2, 8, 32, 128, 512, 1024),
-        "samples": 4,
-        "betas": 19,
+        "samples": (16, 6, 2, 2, 2, 2),
+        "betas": 45,
         "beta_low": 0.1,
         "beta_high": 9.0,
-        "times": 61,
+        "times": 121,
         "end": 30.0,
     },
-    paper={"samples": 1024, "betas": 90, "times": 200},
+    paper={"samples": (1024,) * 6, "betas": 90, "times": 200},
 )
 def phase_diagrams(job: Job) -> xr.Dataset:
     """The fraction of pairs closer than delta, by dimension, beta and time."""
     betas = np.linspace(job.beta_low, job.beta_high, job.betas)
     panels = []
-    for index, d in enumerate(job.dims):
-        x0 = uniform(Sphere(d), job.n, job.seed, samples=job.samples)
-        panels.append(phase_diagram(job, x0))
+    for index, (d, samples) in enumerate(zip(job.dims, job.samples, strict=True)):
+        x0 = uniform(Sphere(d), job.n, job.seed, samples=samples)
+        panels.append(phase_diagram(job, in_own_span(x0)))
         job.report((index + 1) / len(job.dims))
     return xr.Dataset(
         {
@@ -78,6 +90,7 @@ def phase_diagrams(job: Job) -> xr.Dataset:
         },
         coords={
             "d": list(job.dims),
+            "starts": ("d", list(job.samples)),
             "beta": betas,
             "time": np.linspace(0.0, job.end, job.times),
         },
@@ -90,24 +103,36 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     columns = min(3, len(data.d))
     rows = -(-len(data.d) // columns)
     figure, panels = plt.subplots(
-        rows, columns, figsize=(7.0, 2.3 * rows), sharex=True, sharey=True, layout="constrained"
-    )
+        rows, columns, figsize=(7.0, 2.3 * rows + 0.3), sharex=True, sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
     image = None
-    for axes, d in zip(np.atleast_1d(panels).flat, data.d.values, strict=False):
+    for axes, d in zip(panels.flat, data.d.values, strict=False):
         image = paint(axes, data, data.probability.sel(d=d))
-        axes.set_title(f"$d={d}$")
-    figure.supxlabel("$t$", fontsize=9)
-    figure.supylabel(r"$\beta$", fontsize=9)
-    name_the_curve(figure, axes)
-    label = rf"$\mathbb{{P}}(\langle x_i,x_j\rangle \geq 1-{data.attrs['delta']:g})$"
-    figure.colorbar(image, ax=panels, label=label, shrink=0.8)
+        axes.set_title(f"$d={d}$, {int(data.starts.sel(d=d))} starts", fontsize=8)
+    label_edges(panels)
+    name_the_curve(figure, axes, f"SA, $n={data.attrs['n']}$")
+    figure.colorbar(image, ax=panels, label=share_label(data), shrink=0.8)
     return figure
 
 
-def name_the_curve(figure: Any, axes: Any) -> None:
-    """A legend above the panels for the dashed curve in them."""
+def label_edges(panels: Any) -> None:
+    """t below the lowest panels and beta beside the leftmost."""
+    for axes in panels[-1]:
+        axes.set_xlabel("$t$")
+    for axes in panels[:, 0]:
+        axes.set_ylabel(r"$\beta$")
+
+
+def share_label(data: xr.Dataset) -> str:
+    """What the colours of a phase diagram mean."""
+    return rf"$\mathbb{{P}}(\langle x_i,x_j\rangle \geq 1-{data.attrs['delta']:g})$"
+
+
+def name_the_curve(figure: Any, axes: Any, setting: str) -> None:
+    """A legend above the panels for the dashed curve in them, and what all panels have in common."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right")
+    figure.legend(handles, labels, loc="outside upper right", title=setting)
 
 
 def paint(axes: Any, data: xr.Dataset, probability: xr.DataArray) -> Any:
@@ -116,7 +141,7 @@ def paint(axes: Any, data: xr.Dataset, probability: xr.DataArray) -> Any:
         data.time, data.beta, probability, vmin=0, vmax=1, cmap="cividis", rasterized=True
     )
     axes.plot(data.collapse_time, data.beta, color="white", lw=2.2)
-    label = r"$\gamma_\beta(t)=1-\delta$"
+    label = r"$\gamma_\beta(t)=1-\delta$: the limit of large $d$"
     axes.plot(data.collapse_time, data.beta, color=INK, lw=1.2, ls="--", label=label)
     axes.set_xlim(0, float(data.time[-1]))
     return image
@@ -179,10 +204,9 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.15))
     axes = left.subplots()
     image = paint(axes, data, data.probability)
-    title = r"$d=2$; dashed: $\gamma_\beta(t)=1-\delta$"
+    title = rf"SA, $d=2$, $n={data.attrs['n']}$; dashed: $\gamma_\beta(t)=1-\delta$"
     axes.set(xlabel="$t$", ylabel=r"$\beta$", title=title)
-    label = rf"$\mathbb{{P}}(\langle x_i,x_j\rangle \geq 1-{data.attrs['delta']:g})$"
-    left.colorbar(image, ax=axes, label=label, location="bottom", shrink=0.9)
+    left.colorbar(image, ax=axes, label=share_label(data), location="bottom", shrink=0.9)
     for beta in data.shown.values:
         axes.axhline(beta, color="white", lw=0.8, ls=":")
     circles = right.subplots(len(data.shown), len(data.moment))

@@ -19,7 +19,15 @@ from ...weights import (
 )
 from ..core import Job
 from .album import ALBUM
-from .phases import DELTA, collapse_curve, name_the_curve, paint, phase_diagram
+from .phases import (
+    DELTA,
+    collapse_curve,
+    label_edges,
+    name_the_curve,
+    paint,
+    phase_diagram,
+    share_label,
+)
 
 PANELS = {
     "a": "$Q$, $K$, $V$ Ginibre",
@@ -45,16 +53,16 @@ def ensemble(panel: str, d: int, seed: int) -> Weights:
     "fig-5",
     title="Phase diagrams for random Q, K, V",
     shows="random matrices move the boundary off the curve of Q = K = V = I (dashed): independent "
-    "matrices (a) bring all tokens together at one time, whatever beta is; with a positive V (b) two "
+    "matrices (a) bring all tokens together by t = 11, whatever beta is; with a positive V (b) two "
     "clusters rest at larger beta; where V = Q^T K (c, d) one cluster forms for small beta only",
     quick={
         "n": 32,
         "d": 128,
-        "samples": 4,
-        "betas": 13,
+        "samples": 2,
+        "betas": 37,
         "beta_low": 0.1,
         "beta_high": 9.0,
-        "times": 61,
+        "times": 121,
         "end": 20.0,
     },
     paper={"samples": 1024, "betas": 90, "times": 200, "end": 30.0},
@@ -77,22 +85,21 @@ def random_weights(job: Job) -> xr.Dataset:
             "beta": betas,
             "time": np.linspace(0.0, job.end, job.times),
         },
-        attrs={"n": job.n, "d": job.d, "delta": DELTA},
+        attrs={"n": job.n, "d": job.d, "delta": DELTA, "starts": job.samples},
     )
 
 
 @random_weights.drawing
 def _(plt: Any, data: xr.Dataset) -> Any:
     figure, panels = plt.subplots(
-        2, 2, figsize=(6.0, 4.4), sharex=True, sharey=True, layout="constrained"
+        2, 2, figsize=(6.4, 4.8), sharex=True, sharey=True, layout="constrained"
     )
     image = None
     for axes, panel in zip(panels.flat, data.panel.values, strict=True):
         image = paint(axes, data, data.probability.sel(panel=panel))
         axes.set_title(f"({panel}) {PANELS[str(panel)]}")
-    figure.supxlabel("$t$", fontsize=9)
-    figure.supylabel(r"$\beta$", fontsize=9)
-    label = rf"$\mathbb{{P}}(\langle x_i,x_j\rangle \geq 1-{data.attrs['delta']:g})$"
-    name_the_curve(figure, panels.flat[0])
-    figure.colorbar(image, ax=panels, label=label, shrink=0.8)
+    label_edges(panels)
+    setting = f"$n={data.attrs['n']}$, $d={data.attrs['d']}$, {data.attrs['starts']} starts"
+    name_the_curve(figure, panels.flat[0], f"{setting}; the curve has $Q=K=V=I$")
+    figure.colorbar(image, ax=panels, label=share_label(data), shrink=0.8)
     return figure

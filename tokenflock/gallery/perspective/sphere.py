@@ -79,6 +79,10 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             count = int(now.clusters)
             axes.set_title(f"$t={float(now.time):.3g}$: {count} cluster{'s' * (count != 1)}")
         line[0].set_ylabel(f"{model}, {start}")
+    about = rf"$n={data.sizes['token']}$ tokens, $\beta={data.attrs['beta']:g}$"
+    figure.suptitle(
+        f"{about}; clusters: angle {data.attrs['angle']:g}; pale: on the far side", fontsize=8
+    )
     return figure
 
 
