@@ -70,6 +70,6 @@ def implicit_potentials(
             options={"preconditioner": scaled},
             throw=False,
         ).value
-        return found, Potentials(*turned, jnp.zeros_like(found.converged))
+        return found, Potentials(turned[0], turned[1], jnp.zeros_like(found.converged))
 
     return potentials(theta)

@@ -96,7 +96,7 @@ def vector(name="v", **options):
 @pytest.mark.parametrize(
     ("observe", "said"),
     [
-        ([flock.clusters], r"call it with its parameters, clusters\(angle, distance\)"),
+        ([flock.clusters], r"call it with its parameters, clusters\(angle, distance, link\)"),
         ([3], "observe takes observables such as flock.energy.*got 3"),
         (flock.energy, "observe takes a list"),
         ("energy", "observe takes a list"),
@@ -109,7 +109,7 @@ def vector(name="v", **options):
         ([lambda s: 1j * s.t], "complex values"),
         ([vector(axes=("a", "b"))], r"shape \(3,\), which axes=\('a', 'b'\) does not name"),
         ([vector(axes=("token",))], "size 3 along 'token', which has size 5 elsewhere"),
-        ([vector(axes=("time",))], "an axis of the run itself"),
+        ([vector(axes=("time",))], "has the axis time, which every result has already"),
         ([vector(axes=("a",), labels=(("a", (1.0, 2.0)),))], "2 labels for the 3 entries"),
         (
             [vector(axes=("a",)), flock.Observable("h", "1", heights, axes=("a",))],
@@ -120,7 +120,7 @@ def vector(name="v", **options):
                 vector("v", axes=("a",), labels=(("a", (1.0, 2.0, 3.0)),)),
                 vector("w", axes=("a",), labels=(("a", (1.0, 2.0, 4.0)),)),
             ],
-            "'w' labels 'a' otherwise",
+            "v and w share the axis 'a' but not its values",
         ),
         ([heights, heights], "different names"),
     ],

@@ -22,6 +22,7 @@ import equinox as eqx
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
+from jax.core import ShapedArray
 from jax.interpreters.ad import UndefinedPrimal
 
 VALUE = diffrax.ForwardMode()
@@ -104,14 +105,14 @@ def _shapes(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _struct(leaf: Any) -> Any:
-    if isinstance(leaf, jax.core.ShapedArray):
+    if isinstance(leaf, ShapedArray):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     return leaf
 
 
 def _aval(leaf: Any) -> Any:
     if isinstance(leaf, jax.ShapeDtypeStruct):
-        return jax.core.ShapedArray(leaf.shape, leaf.dtype)
+        return ShapedArray(leaf.shape, leaf.dtype)
     return leaf
 
 

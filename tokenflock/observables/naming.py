@@ -14,6 +14,8 @@ from .registry import OBSERVABLES
 
 # Axes that a result has whatever is observed; the axes of a cell of a sweep and of a run are the same.
 OWN_AXES = ("time", "beta", "sample", "save")
+# Axes that some result puts in front of the values: those, and those of random chains.
+FRONT_AXES = (*OWN_AXES, "layer", "chain")
 # Arrays and axes that runs, runs of densities and sweeps make themselves. What they store is compared
 # with this list in tests/observables/test_naming.py.
 OWN_NAMES = frozenset(
@@ -70,7 +72,7 @@ def _is_ours(thing: Observable) -> bool:
 
 
 def _check_axes(thing: Observable) -> None:
-    own = [axis for axis in thing.axes if axis in OWN_AXES]
+    own = [axis for axis in thing.axes if axis in FRONT_AXES or axis.startswith("sample_")]
     require(
         not own,
         f"{thing.name} has the axis {', '.join(own)}, which every result has already; give the axes of "

@@ -11,7 +11,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..dynamics import Dynamics, first_beta
 from ..errors import InputError, require
@@ -21,8 +20,6 @@ from .base import Observable, Snapshot
 
 # An observable, or a function of one snapshot.
 Observed = Observable | Callable[[Snapshot], Any]
-# Axes that the run itself puts in front.
-RUN_AXES = ("time", "layer", "chain", "beta", "sample")
 
 EXAMPLE = (
     "flock.energy, flock.clusters(angle=0.1), or functions of a snapshot such as "
@@ -106,14 +103,13 @@ def settle(
     look -- shape and type of a value; sizes -- of the axes the run has;
     grown -- the shape of the value with one token more, if it can be had.
     """
-    known, labels, settled = dict(sizes), {}, []
+    known, settled = dict(sizes), []
     for thing in things:
         value = look(thing)
         axes = thing.axes or _inferred(thing.name, value.shape, lambda: grown(thing))  # noqa: B023
         found = dataclasses.replace(thing, axes=axes)
-        _check_axes(found, value.shape, known, labels)
+        _check_axes(found, value.shape, known)
         known.update(zip(axes, value.shape, strict=True))
-        labels.update(found.coords)
         settled.append(found)
     return tuple(settled)
 
@@ -180,9 +176,7 @@ def _inferred(
     return tuple(own)
 
 
-def _check_axes(
-    thing: Observable, shape: tuple[int, ...], known: dict[str, int], labels: dict[str, Any]
-) -> None:
+def _check_axes(thing: Observable, shape: tuple[int, ...], known: dict[str, int]) -> None:
     name, axes = thing.name, thing.axes
     require(
         len(axes) == len(shape) and len(set(axes)) == len(axes),
@@ -190,11 +184,6 @@ def _check_axes(
         "one name for each dimension, all different, or leave axes out",
     )
     for axis, size in zip(axes, shape, strict=True):
-        require(
-            axis not in RUN_AXES and not axis.startswith("sample_"),
-            f"the observable {name!r} calls an axis {axis!r}, which is an axis of the run itself; "
-            "choose another name",
-        )
         require(
             known.get(axis, size) == size,
             f"the observable {name!r} has size {size} along {axis!r}, which has size "
@@ -205,9 +194,4 @@ def _check_axes(
             values is None or len(values) == size,
             f"the observable {name!r} has {0 if values is None else len(values)} labels for the "
             f"{size} entries along {axis!r}; give one each",
-        )
-        require(
-            values is None or axis not in labels or np.array_equal(values, labels[axis]),
-            f"the observable {name!r} labels {axis!r} otherwise than another of this run does; call "
-            "the axis otherwise, or observe it in a run of its own",
         )
