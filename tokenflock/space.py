@@ -24,11 +24,16 @@ def normalise(x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
     return x * jnp.where(is_zero, 0.0, jnp.where(is_zero, 1.0, squared) ** -0.5)
 
 
+def length(v: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+    """|v|; its derivative at zero is zero instead of NaN, as for a token's distance to itself."""
+    squared = jnp.sum(v * v, axis=-1)
+    is_zero = squared == 0
+    return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
+
+
 def angle(x: Float[Array, "*a d"], y: Float[Array, "*b d"]) -> Float[Array, ...]:
     """Angle between unit vectors by 2 atan2(|x-y|, |x+y|), accurate at 0 and at pi."""
-    difference = jnp.linalg.norm(x - y, axis=-1)
-    total = jnp.linalg.norm(x + y, axis=-1)
-    return 2.0 * jnp.arctan2(difference, total)
+    return 2.0 * jnp.arctan2(length(x - y), length(x + y))
 
 
 class Space(eqx.Module):
@@ -99,7 +104,7 @@ class Euclidean(Space):
         return x
 
     def distance(self, x: Array, y: Array) -> Array:
-        return jnp.linalg.norm(x - y, axis=-1)
+        return length(x - y)
 
     def defect(self, x: Array) -> Array:
         return jnp.zeros(x.shape[:-1], x.dtype)

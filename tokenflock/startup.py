@@ -68,13 +68,14 @@ class _WhenJaxLoads(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name != "jax":
             return None
-        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
             return None
         load = spec.loader.exec_module
 
         def load_and_configure(module: ModuleType) -> None:
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             load(module)
             _configure(module)
 

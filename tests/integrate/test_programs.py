@@ -70,13 +70,39 @@ def test_derivatives_do_not_call_back_either():
     assert "callback" not in jax.jit(jax.grad(f)).lower(1.0).as_text()
 
 
-def test_checks_of_others_are_heard_before_and_after():
+@jax.jit
+def strict(x):
+    return eqx.error_if(x, jnp.any(x > 100.0), "too large")
+
+
+def test_checks_of_others_are_heard_inside_a_solve_and_after():
+    """Only those of the solver are left out; a trace made inside is what JAX uses outside, too."""
+
+    def stop(snapshot):
+        return 5.0 - strict(snapshot.measure.points)[0, 0]
+
+    run = flock.solve(flock.SA(1.0), START, 0.5, dt=0.5, stop=flock.when(stop))
+    assert run.outcome == "finished"
+    with pytest.raises(Exception, match="too large"):
+        jax.block_until_ready(strict(jnp.full(START.points.shape, 1e3)))
+    late = flock.when(lambda s: eqx.error_if(5.0 - s.t, s.t > 0.2, "stop says no"))
+    with pytest.raises(Exception, match="stop says no"):
+        flock.solve(flock.SA(1.0), START, 0.5, dt=0.5, stop=late)
+
+
+def test_an_observable_may_check_its_tokens():
+    def first(s):
+        return eqx.error_if(s.measure.points[0, 0], s.measure.points[0, 0] > 100.0, "never true")
+
+    run = flock.solve(flock.SA(1.0), START, 0.5, dt=0.5, save=flock.Save(observe=[first]))
+    assert run["first"][0] == START.points[0, 0]
+
+
+def test_unchecked_is_of_the_solver_alone():
     def f(x):
         return eqx.error_if(x, x < 0, "x is negative")
 
-    with unchecked():
-        assert eqx.filter_jit(lambda x: f(x) + 1)(jnp.asarray(-1.0)) == 0.0
-    with pytest.raises(RuntimeError, match="x is negative"):
+    with unchecked(), pytest.raises(RuntimeError, match="x is negative"):
         eqx.filter_jit(f)(jnp.asarray(-1.0))
 
 
@@ -148,7 +174,12 @@ print(jnp.ones(3).dtype)
 """
 
 
-@pytest.mark.parametrize(("first", "loaded"), [("", "False"), ("import jax", "True")])
+ASKED = "import tokenflock, importlib.util; importlib.util.find_spec('jax')"
+
+
+@pytest.mark.parametrize(
+    ("first", "loaded"), [("", "False"), ("import jax", "True"), (ASKED, "False")]
+)
 def test_float64_from_the_import_on(first, loaded):
     script = PRECISION.format(first=first)
     answer = subprocess.run(

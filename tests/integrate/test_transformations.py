@@ -209,6 +209,39 @@ def test_densities_are_transformed_like_tokens():
     assert jax.jacfwd(f)(0.5) == pytest.approx(change, rel=1e-6)
 
 
+def test_a_stopped_run_rests_where_it_stopped_and_can_be_differentiated():
+    """Inside jit rows cannot be left out: those after the stop hold the state of the stop."""
+
+    def ends(beta):
+        run = flock.solve(
+            flock.SA(beta),
+            START,
+            t1=20.0,
+            rtol=1e-9,
+            atol=1e-11,
+            stop=flock.at_diameter(0.5),
+            save=flock.Save(every=1.0, states=True),
+            max_steps=256,
+        )
+        return run.array("states", time=-1), run.array("final_time")
+
+    points, time = jax.jit(ends)(BETA)
+    plain, stopped = ends(BETA)
+    assert time == stopped < 20.0
+    np.testing.assert_allclose(points, plain, rtol=1e-10)
+    change = jax.jacfwd(lambda beta: ends(beta)[1])(BETA)
+    assert change == pytest.approx(slope(lambda beta: ends(beta)[1], BETA, 1e-4), rel=1e-5)
+
+
+def test_a_run_that_failed_inside_jit_is_not_a_number():
+    def last(beta):
+        return flock.solve(
+            flock.SA(beta), START, t1=50.0, rtol=1e-9, atol=1e-11, max_steps=3
+        ).states[-1]
+
+    assert np.all(np.isnan(jax.jit(last)(BETA)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("nesting", [*DERIVATIVES, *SECOND])
 @pytest.mark.parametrize("name", PLAIN_MODELS)

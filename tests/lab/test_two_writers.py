@@ -82,6 +82,9 @@ def test_a_result_of_another_spec_is_not_that_of_the_folder(tmp_path):
         run_spec(other(), tmp_path / "run", True, False, silent)
     with pytest.raises(StoreError, match=r"summary.json belongs.* id abc, where id 123"):
         require_own_summary({"id": "abc"}, "123", tmp_path / "run")
+    # The summary may be right and the store another's.
+    with pytest.raises(StoreError, match=r"trajectory.zarr belongs.*, where id 123 is needed"):
+        require_own_summary({"id": "123"}, "123", tmp_path / "run", "trajectory.zarr")
 
 
 def test_while_one_writes_another_neither_resumes_nor_replaces(tmp_path):

@@ -123,6 +123,7 @@ def vector(name="v", **options):
             "v and w share the axis 'a' but not its values",
         ),
         ([heights, heights], "different names"),
+        ([vector("v"), flock.Observable("v_dim_0", "1", lambda s: s.t)], "it is an axis of v"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_before_the_run(observe, said, monkeypatch):

@@ -274,7 +274,8 @@ class TestPlaces:
             ("parquet", "sub/x", "sub/x.parquet"),
             ("npz", "beta4.5", "beta4.5.npz"),
             ("csv", "x.CSV", "x.CSV"),
-            ("csv", "x.txt", "x.txt"),
+            ("csv", "x.txt", "x.txt.csv"),
+            ("csv", "x.csv.gz", "x.csv.gz.csv"),
         ],
     )
     def test_a_name_gets_the_ending_of_its_format(self, sweep_folder, here, to, out, written):

@@ -113,6 +113,7 @@ def _run(
     from ..errors import InputError
     from ..lab.files import identity
     from ..lab.folder import check_folder, new_folder, read_summary, require_own_summary
+    from ..store import STORE
 
     if resume and out is None:
         raise InputError("--resume needs --out, the folder of the run to continue")
@@ -122,7 +123,7 @@ def _run(
     check_folder(spec, folder, resume, overwrite)
     finished = read_summary(folder) if resume else None
     if finished is not None:
-        require_own_summary(finished, identity(spec), folder)
+        require_own_summary(finished, identity(spec), folder, STORE)
         typer.echo(printable(f"{folder} is finished; this is its stored result"), err=True)
         return finished
     return _compute(spec, folder, resume, overwrite, quiet)

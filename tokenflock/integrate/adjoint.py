@@ -25,6 +25,8 @@ import jax.numpy as jnp
 from jax.core import ShapedArray
 from jax.interpreters.ad import UndefinedPrimal
 
+from .unchecked import unchecked
+
 VALUE = diffrax.ForwardMode()
 REVERSE = diffrax.RecursiveCheckpointAdjoint()
 EVERYTHING = diffrax.DirectAdjoint()
@@ -57,7 +59,8 @@ def with_stages_for(solver: Any, adjoint: diffrax.AbstractAdjoint) -> Any:
 # Compiled once more inside the primitives, whose shapes and programs then share one trace.
 @eqx.filter_jit
 def _value(run: Run, arguments: Any) -> Any:
-    return run(VALUE, *arguments)
+    with unchecked():
+        return run(VALUE, *arguments)
 
 
 @eqx.filter_jit
@@ -65,7 +68,8 @@ def _tangent(
     run: Run, arguments: Any, tangents: Any, adjoint: diffrax.AbstractAdjoint = VALUE
 ) -> Any:
     """Df(p) p', with a number for every real number of the value."""
-    value, change = eqx.filter_jvp(lambda *given: run(adjoint, *given), arguments, tangents)
+    with unchecked():
+        value, change = eqx.filter_jvp(lambda *given: run(adjoint, *given), arguments, tangents)
     return jax.tree.map(
         eqxi.materialise_zeros, *(_real(part) for part in (value, change)), is_leaf=_is_none
     )
@@ -81,9 +85,12 @@ def _cotangent(
 ) -> Any:
     """Df(p)^T y* for the leaves of p that `moving` marks."""
     moved, rest = eqx.partition(arguments, moving)
-    value, pull = eqx.filter_vjp(lambda some: _real(run(adjoint, *eqx.combine(some, rest))), moved)
-    filled = jax.tree.map(eqxi.materialise_zeros, value, cotangents, is_leaf=_is_none)
-    return pull(filled)[0]
+    with unchecked():
+        value, pull = eqx.filter_vjp(
+            lambda some: _real(run(adjoint, *eqx.combine(some, rest))), moved
+        )
+        filled = jax.tree.map(eqxi.materialise_zeros, value, cotangents, is_leaf=_is_none)
+        return pull(filled)[0]
 
 
 def _real(tree: Any) -> Any:

@@ -26,7 +26,7 @@ from ..trajectory import Trajectory
 from .assemble import from_segment, lead_axes
 from .clocks import Clock, Physical
 from .core import Plan, integrate
-from .methods import Layers, Method, Stiff, resolve
+from .methods import Layers, Method, Numerics, Stiff, resolve
 from .outcome import failure, succeeded
 from .save import Save, filled, filled_jumps
 from .steppers import Merge
@@ -117,7 +117,6 @@ def solve(
     return run
 
 
-@known()
 def prepare(
     model: Dynamics,
     x0: Measure,
@@ -137,6 +136,44 @@ def prepare(
     progress: bool,
 ) -> tuple[Plan, Measure, np.ndarray]:
     """Check the request and turn it into a plan, flat samples, and save times."""
+    with known():
+        numerics, clock, times, reduction = _settled(
+            model, x0, t1, rtol, atol, dt, method, save, merge, clock, reduction, max_steps
+        )
+    # Not among what is known: an observable is tried on shapes, and a check in it must not run.
+    observe = settle_on_tokens(save.observe, model, x0, reduction)
+    with known():
+        plan = Plan(
+            model=model,
+            numerics=numerics,
+            reduction=reduction,
+            clock=clock,
+            observe=_with_watched_energy(model, x0, observe),
+            stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
+            jumps=as_array(filled_jumps(model.jumps(t1))),
+            key=jax.random.key(seed),
+            horizon=as_array(float(t1)),
+            states=save.states,
+            progress=progress and sys.stderr is not None,
+        )
+        return plan, flatten_samples(x0), times
+
+
+def _settled(
+    model: Dynamics,
+    x0: Measure,
+    t1: float,
+    rtol: float | None,
+    atol: float | None,
+    dt: float | None,
+    method: Method,
+    save: Save,
+    merge: Merge | None,
+    clock: Clock | None,
+    reduction: Reduction | None,
+    max_steps: int,
+) -> tuple[Numerics, Clock, np.ndarray, Reduction]:
+    """What is decided of a request before anything is traced."""
     _check_types(model, x0)
     _check_time(t1)
     model.check(x0, t1)
@@ -154,22 +191,7 @@ def prepare(
     reduction = Dense() if reduction is None else reduction
     reduction = reduction.settle([part.task(x0) for part in all_attentions(model)])
     check_memory(model, x0, reduction, len(times), save, isinstance(method, Stiff))
-    plan = Plan(
-        model=model,
-        numerics=numerics,
-        reduction=reduction,
-        clock=clock,
-        observe=_with_watched_energy(
-            model, x0, settle_on_tokens(save.observe, model, x0, reduction)
-        ),
-        stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
-        jumps=as_array(filled_jumps(model.jumps(t1))),
-        key=jax.random.key(seed),
-        horizon=jnp.asarray(float(t1)),
-        states=save.states,
-        progress=progress and sys.stderr is not None,
-    )
-    return plan, flatten_samples(x0), times
+    return numerics, clock, times, reduction
 
 
 def row_bytes(plan: Plan, x0: Measure) -> float:

@@ -19,6 +19,7 @@ from ..runtime import is_traced
 from .adjoint import differentiable, with_stages_for
 from .clocks import Clock
 from .methods import Numerics
+from .outcome import OUTCOMES
 from .progress import RichProgressMeter
 from .steppers import Context, LayerStepper, NoiseTerm, drift
 from .stops import Stop, rises_at_stop
@@ -54,15 +55,36 @@ class Segment(eqx.Module):
     outcome: Any  # (*batch), an index into outcome.OUTCOMES
     stats: dict[str, Any]
 
+    def _at_rest(self) -> Segment:
+        """Rows after a stop hold where the run stopped, and NaN where it failed.
+
+        Inside a transformation rows cannot be left out, and nobody can be told of a failure.
+        """
+        missing, axis = jnp.isinf(self.times), self.times.ndim - 1
+        ended = self.outcome <= OUTCOMES.index("stopped")
+
+        def rest(rows: Array, last: Array) -> Array:
+            end = jnp.where(_wide(ended, last), last, jnp.nan)
+            return jnp.where(_wide(missing, rows), jnp.expand_dims(end, axis), rows)
+
+        saved = {name: rest(rows, self.final_saved[name]) for name, rows in self.saved.items()}
+        times = rest(self.times, self.final_time)
+        return eqx.tree_at(lambda part: (part.times, part.saved), self, (times, saved))
+
     def first_rows(self, count: int) -> Segment:
         """The rows that were asked for, without those that fill it up (see `save.filled`).
 
         On the host, unless traced: there no number of rows needs compiled programs of its own.
         """
-        found = self if is_traced(self) else jax.device_get(self)
+        found = self._at_rest() if is_traced(self) else jax.device_get(self)
         cut = (slice(None),) * (found.times.ndim - 1) + (slice(count),)
         times, saved = jax.tree.map(lambda rows: rows[cut], (found.times, found.saved))
         return eqx.tree_at(lambda part: (part.times, part.saved), found, (times, saved))
+
+
+def _wide(mask: Array, like: Array) -> Array:
+    """A mask over leading axes, for arrays that have more."""
+    return mask.reshape(mask.shape + (1,) * (like.ndim - mask.ndim))
 
 
 def look(plan: Plan, model: Dynamics, measure: Measure, t: Array, state: State) -> dict[str, Array]:

@@ -27,6 +27,7 @@ from typing import Any
 from ..belonging import require_same
 from ..errors import InputError, StoreError, in_words_of_the_disk
 from ..locking import MARKS, Writer
+from ..own_files import read_object
 from ..plain import is_deeper_than
 from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, segment_paths, write
 from ..trajectory import Trajectory
@@ -209,13 +210,19 @@ def write_summary(folder: Path, content: dict[str, Any]) -> None:
             scratch.unlink(missing_ok=True)
 
 
-def require_own_summary(found: dict[str, Any], spec_id: str, folder: Path) -> None:
-    """Refuse the summary of another spec than the one asked for."""
+def require_own_summary(
+    found: dict[str, Any], spec_id: str, folder: Path, store: str | None = None
+) -> None:
+    """Refuse the summary, and the store beside it, of another spec than the one asked for."""
     remedy = (
         f"{folder} holds pieces of two results: take it from a copy, or start again with --overwrite or "
         "another --out"
     )
     require_same(folder / SUMMARY, {"id": str(found.get("id"))}, {"id": spec_id}, remedy)
+    if store is not None:
+        labels = read_object(folder / store / "zarr.json").get("attributes")
+        stored = labels.get("id") if isinstance(labels, dict) else None
+        require_same(folder / store, {"id": str(stored)}, {"id": spec_id}, remedy)
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:

@@ -26,6 +26,7 @@ OWN_NAMES = frozenset(
     )
 )
 # The ends of a run (final_energy, initial_points), further axes of samples, derived seeds of a sweep.
+LONGEST_NAME = 100
 OWN_BEGINNINGS, OWN_ENDINGS = ("final_", "initial_", "sample_"), ("_seed",)
 
 
@@ -54,6 +55,11 @@ def _check_name(thing: Observable, taken: Sequence[str]) -> None:
     require(
         isinstance(name, str) and name.isidentifier(),
         f"{name!r} cannot name an observable; use letters, digits and _, for example 'wide_clusters'",
+    )
+    require(
+        len(name) <= LONGEST_NAME,
+        f"{name[:20]}... cannot name an observable: it has {len(name)} letters, and a name becomes that of "
+        f"a file; use at most {LONGEST_NAME}",
     )
     require(
         not is_own(name) and name not in taken,

@@ -17,6 +17,7 @@ from ..errors import InputError, require
 from ..measure import Measure
 from ..reduce import Dense, Reduction
 from .base import Observable, Snapshot
+from .naming import check_names
 
 # An observable, or a function of one snapshot.
 Observed = Observable | Callable[[Snapshot], Any]
@@ -111,6 +112,7 @@ def settle(
         _check_axes(found, value.shape, known)
         known.update(zip(axes, value.shape, strict=True))
         settled.append(found)
+    check_names(settled)
     return tuple(settled)
 
 

@@ -89,13 +89,11 @@ def _plain_name(result: Result) -> str:
 
 
 def _with_ending(out: Path, to: str) -> Path:
-    """`out` as named; x becomes x.csv, and x.npz is no CSV. The 5 of beta4.5 is no ending."""
+    """x becomes x.csv and x.v2 becomes x.v2.csv: a name ends as its format does; x.npz is no CSV."""
     ending = out.suffix.removeprefix(".").lower()
     if ending != to and ending in FORMATS:
         raise InputError(f"--out {out} ends in .{ending}, and --to {to} writes .{to}; change one")
-    if re.fullmatch(r"[a-z]\w*", ending):
-        return out
-    return out.with_name(f"{out.name}.{to}") if out.name else out
+    return out if ending == to or not out.name else out.with_name(f"{out.name}.{to}")
 
 
 def _place(place: Path, table: Group, tables: list[Group]) -> Path:

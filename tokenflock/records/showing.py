@@ -24,6 +24,7 @@ def describe_result(result: Result) -> dict[str, Any]:
         **facts,
         "says": _says(labels),
         **{name: labels[name] for name in HEALTHY if name in labels},
+        **_said_of_a_part(columns),
         "spec": labels.get("spec"),
         "toml": spec_text(result),
         "arrays": [_array(folder) for folder in arrays(result.store)],
@@ -32,6 +33,14 @@ def describe_result(result: Result) -> dict[str, Any]:
     if result.kind == "sweep":
         content |= {"axes": labels.get("axes"), "failures": failures_of(result)}
     return content
+
+
+def _said_of_a_part(columns: dict[str, Any]) -> dict[str, str]:
+    """A part of an interrupted run tells how the part went; of the run it is known that it can go on."""
+    interrupted = columns.get("kind") == "run" and columns.get("outcome") == "interrupted"
+    return (
+        {"advice": "continue it with tokenflock run --resume --out FOLDER"} if interrupted else {}
+    )
 
 
 def _says(labels: dict[str, Any]) -> str:

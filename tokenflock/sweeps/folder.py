@@ -93,7 +93,7 @@ def read_summary(folder: Path, sweep_id: str) -> dict[str, Any] | None:
             found = json.load(file)
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or not isinstance(found.get("id"), str):
         return None
     require_own_summary(found, sweep_id, folder)
     return {**found, "store": str(folder / STORE)}
