@@ -58,4 +58,4 @@ def _asked_by_solver() -> bool:
 
 # equinox offers no switch but an environment variable for the whole process, read at its import.
 errors.branched_error_if = _listening(errors.branched_error_if)
-enumerations.branched_error_if = errors.branched_error_if
+enumerations.branched_error_if = errors.branched_error_if  # pyright: ignore[reportPrivateImportUsage]
