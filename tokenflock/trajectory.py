@@ -176,7 +176,8 @@ class Trajectory:
         """The measure of one stored array of tokens."""
         blank = self.blank_measure
         radii = self.arrays.get(name.replace("points", "radii"))
-        return blank.at(jnp.asarray(self.arrays[name]), radii)
+        points = jnp.asarray(self.arrays[name])
+        return blank.at(points, None if radii is None else jnp.asarray(radii))
 
     @functools.cached_property
     def blank_measure(self) -> Measure:

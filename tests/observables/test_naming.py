@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -155,9 +156,15 @@ class TestRefusals:
             flock.Save(observe=[mine])
 
     def test_the_axis_of_a_density(self):
+        """States of a Fourier density have the axis mode; moments have one of their own."""
         asked = "save.observe=[{name='fourier_moments', modes=3}]"
-        with pytest.raises(InputError, match="fourier_moments has the axis mode"):
-            make_job(parse(example_text("density"), ["density.modes=32", asked]))
+        job = make_job(parse(example_text("density"), ["density.modes=32", asked]))
+        assert job.plan.observe[0].axes == ("moment",)
+        clash = Observable("mine", "1", lambda s: s.t + jnp.ones(2), axes=("mode",))
+        on = flock.Fourier(modes=8)
+        start = flock.Density.from_law(on, flock.laws.cosine(amplitude=0.1, mode=1))
+        with pytest.raises(InputError, match="size 2 along 'mode', which has size"):
+            flock.solve(flock.SA(1.0), start, 0.1, dt=0.1, save=flock.Save(observe=[clash]))
 
     @pytest.mark.parametrize("name", ["layer", "chain", "tau", "tokens"])
     def test_chains(self, name):

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from packed import unpack
-from serving import stand_in_bundle
+from serving import STAND_IN, stand_in_bundle
 from test_replay import made, on_sphere
 from typer.testing import CliRunner
 
@@ -39,7 +39,7 @@ def test_the_file_holds_the_module_and_asks_for_nothing(tmp_path):
     found = page("--out", tmp_path / "site")
     assert found.exit_code == 0
     document = (tmp_path / "site" / "index.html").read_text()
-    assert "export default { render() {} }" in document
+    assert STAND_IN.strip() in document
     assert options_of(document)["mode"] == "static"
     assert "src=" not in document
     assert re.findall(r'href="(?!data:)', document) == []

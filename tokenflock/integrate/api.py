@@ -108,7 +108,8 @@ def solve(
     )
     start = initial_state(model, measure, merge)
     rows = filled(times, row_bytes(plan, measure), bool(lead_axes(plan, measure)))
-    segment = integrate(plan, measure, start, as_array(rows)).first_rows(len(times))
+    found = integrate(plan, measure, start, as_array(rows))
+    segment = found.first_rows(len(times), plan.reduction.spans_devices)
     run = from_segment(plan, x0, segment)
     if is_traced(segment):
         return run

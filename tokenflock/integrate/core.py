@@ -16,7 +16,7 @@ from ..measure import Measure
 from ..observables.base import Observable, Snapshot
 from ..reduce import Reduction
 from ..runtime import is_traced
-from .adjoint import differentiable, with_stages_for
+from .adjoint import REVERSE, differentiable, with_stages_for
 from .clocks import Clock
 from .methods import Numerics
 from .outcome import OUTCOMES
@@ -71,12 +71,13 @@ class Segment(eqx.Module):
         times = rest(self.times, self.final_time)
         return eqx.tree_at(lambda part: (part.times, part.saved), self, (times, saved))
 
-    def first_rows(self, count: int) -> Segment:
+    def first_rows(self, count: int, split: bool = False) -> Segment:
         """The rows that were asked for, without those that fill it up (see `save.filled`).
 
-        On the host, unless traced: there no number of rows needs compiled programs of its own.
+        On the host, unless traced or split over devices: there no number of rows needs compiled programs
+        of its own.
         """
-        found = self._at_rest() if is_traced(self) else jax.device_get(self)
+        found = self._at_rest() if is_traced(self) else self if split else jax.device_get(self)
         cut = (slice(None),) * (found.times.ndim - 1) + (slice(count),)
         times, saved = jax.tree.map(lambda rows: rows[cut], (found.times, found.saved))
         return eqx.tree_at(lambda part: (part.times, part.saved), found, (times, saved))
@@ -295,6 +296,8 @@ class StopSearch(optx.Bisection):
 @eqx.filter_jit
 def integrate(plan: Plan, measure: Measure, state: State, times: Array) -> Segment:
     """Solve for every beta and every sample; leading axes of the result are (beta, sample)."""
+    if plan.reduction.spans_devices:
+        return _integrate_all(REVERSE, plan, measure, state, times)
     return differentiable(_integrate_all, plan, measure, state, times)
 
 

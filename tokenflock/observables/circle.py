@@ -35,8 +35,8 @@ def fourier_moments(modes: int = 8) -> Observable:
         "fourier_moments",
         "1",
         _fourier_moments,
-        axes=("mode",),
+        axes=("moment",),
         parameters=(("modes", modes),),
-        labels=(("mode", tuple(float(k) for k in range(1, modes + 1))),),
+        labels=(("moment", tuple(float(k) for k in range(1, modes + 1))),),
         says="Modulus of the Fourier coefficients of the token measure on the circle",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -110,6 +111,10 @@ class Task:
 
 class Reduction(eqx.Module):
     """Evaluates a `Problem`."""
+
+    # Whether its sums are split over devices: such a program is compiled as a whole, with no primitive of
+    # ours around it, and has reverse derivatives only.
+    spans_devices: ClassVar[bool] = False
 
     @abc.abstractmethod
     def __call__(self, problem: Problem) -> Float[Array, "rows m"]:

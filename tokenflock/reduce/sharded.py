@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -44,6 +44,8 @@ class Sharded(Reduction):
     means all of `jax.devices()`, those of other processes included. Kinds that are no single sum over
     tokens (Sinkhorn) are refused. docs/many_devices.md says how to start several processes.
     """
+
+    spans_devices: ClassVar[bool] = True
 
     inner: Reduction = Tiled()
     exchange: str = eqx.field(static=True, default="gather")
