@@ -18,7 +18,7 @@ from ..observables.base import Observable, Snapshot
 from ..provenance import provenance
 from ..runtime import is_traced
 from ..trajectory import Trajectory
-from .core import Plan, Segment
+from .core import Plan, Segment, widened
 from .outcome import advise, count_outcomes, name_outcomes
 
 STATE_AXES = {"states": ("token", "coordinate"), "radii": ("token",), "owners": ("token",)}
@@ -128,14 +128,9 @@ def _without_rows_not_reached(
         return {}
     missing = np.isinf(segment.times).reshape(*shape, -1)
     return {
-        name: np.where(_align(missing, arrays[name]), np.nan, arrays[name])
+        name: np.where(widened(missing, arrays[name]), np.nan, arrays[name])
         for name in segment.saved
     }
-
-
-def _align(mask: Any, value: Any) -> Any:
-    """Add trailing axes to a mask over (batch, time)."""
-    return mask.reshape(mask.shape + (1,) * (value.ndim - mask.ndim))
 
 
 def _drop_unreached(

@@ -64,8 +64,8 @@ class Segment(eqx.Module):
         ended = self.outcome <= OUTCOMES.index("stopped")
 
         def rest(rows: Array, last: Array) -> Array:
-            end = jnp.where(_wide(ended, last), last, jnp.nan)
-            return jnp.where(_wide(missing, rows), jnp.expand_dims(end, axis), rows)
+            end = jnp.where(widened(ended, last), last, jnp.nan)
+            return jnp.where(widened(missing, rows), jnp.expand_dims(end, axis), rows)
 
         saved = {name: rest(rows, self.final_saved[name]) for name, rows in self.saved.items()}
         times = rest(self.times, self.final_time)
@@ -83,7 +83,7 @@ class Segment(eqx.Module):
         return eqx.tree_at(lambda part: (part.times, part.saved), found, (times, saved))
 
 
-def _wide(mask: Array, like: Array) -> Array:
+def widened(mask: Array, like: Array) -> Array:
     """A mask over leading axes, for arrays that have more."""
     return mask.reshape(mask.shape + (1,) * (like.ndim - mask.ndim))
 

@@ -12,10 +12,9 @@ from jaxtyping import Array, Float
 from ..density import Density, Scheme
 from ..dynamics import Dynamics, first_beta
 from ..observables.base import Observable, Snapshot
+from ..observables.naming import is_ours
 from ..observables.settle import settle, shape_of
 from ..reduce import Dense
-
-_LIBRARY = __name__.split(".")[0]
 
 
 class DensitySnapshot(eqx.Module):
@@ -34,14 +33,9 @@ class DensitySnapshot(eqx.Module):
 def read(thing: Observable, snapshot: DensitySnapshot) -> Array:
     """The value of an observable at a density."""
     native = snapshot.scheme.functionals().get(thing.quantity)
-    if native is not None and _is_ours(thing):
+    if native is not None and is_ours(thing):
         return native(snapshot.model, snapshot.t, snapshot.density.state, **dict(thing.parameters))
     return thing(snapshot.of_tokens())
-
-
-def _is_ours(thing: Observable) -> bool:
-    """Whether it is the library's own: a user's function of the same name is another quantity."""
-    return str(getattr(thing.compute, "__module__", "")).startswith(f"{_LIBRARY}.")
 
 
 def settle_on_density(
