@@ -14,7 +14,7 @@ def test_moments_by_loops(read):
     observable = fourier_moments(modes=11)
     moments = read(observable, from_angles(theta, w))
     np.testing.assert_allclose(moments, expected, rtol=1e-12)
-    np.testing.assert_array_equal(observable.coords["mode"], np.arange(1, 12))
+    np.testing.assert_array_equal(observable.coords["moment"], np.arange(1, 12))
 
 
 def test_polygon_has_moments_at_its_multiples(read):
