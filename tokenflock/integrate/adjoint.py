@@ -105,7 +105,9 @@ def _shapes(rule: Callable[..., Any]) -> Callable[..., Any]:
     """The shapes of what a rule returns, as a primitive states them."""
 
     def abstract(*arguments: Any) -> Any:
-        shapes = eqx.filter_eval_shape(rule, *jax.tree.map(_struct, arguments))
+        # JAX lowers within an explicit mesh, if an empty one; a trace is found again only in the same.
+        with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
+            shapes = eqx.filter_eval_shape(rule, *jax.tree.map(_struct, arguments))
         return jax.tree.map(_aval, shapes)
 
     return eqxi.filter_primitive_def(abstract)
@@ -113,13 +115,13 @@ def _shapes(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 def _struct(leaf: Any) -> Any:
     if isinstance(leaf, ShapedArray):
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
     return leaf
 
 
 def _aval(leaf: Any) -> Any:
     if isinstance(leaf, jax.ShapeDtypeStruct):
-        return ShapedArray(leaf.shape, leaf.dtype)
+        return ShapedArray(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
     return leaf
 
 
