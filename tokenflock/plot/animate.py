@@ -135,7 +135,7 @@ def _pictures(figure: Any, show: Any, count: int, report: Report | None) -> Any:
         canvas.restore_region(still)
         for artist in show(index):
             artist.axes.draw_artist(artist)
-        yield np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[:height, :width, :3])
+        yield np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[:height, :width])
         if report is not None:
             report((index + 1) / count)
 
@@ -144,7 +144,13 @@ def _write_mp4(path: Path, pictures: Any, rate: int, size: tuple[int, int]) -> N
     import imageio_ffmpeg
 
     writer = imageio_ffmpeg.write_frames(
-        str(path), size, fps=rate, codec="libx264", macro_block_size=2, ffmpeg_log_level="error"
+        str(path),
+        size,
+        pix_fmt_in="rgba",
+        fps=rate,
+        codec="libx264",
+        macro_block_size=2,
+        ffmpeg_log_level="error",
     )
     with warnings.catch_warnings():
         # JAX warns of any fork; ffmpeg is executed at once and never runs JAX.
@@ -161,7 +167,7 @@ def _write_gif(path: Path, pictures: Any, rate: int, size: tuple[int, int]) -> N
     from PIL import Image
 
     images = [
-        Image.fromarray(picture).convert("P", palette=Image.Palette.ADAPTIVE)
+        Image.fromarray(picture).convert("RGB").convert("P", palette=Image.Palette.ADAPTIVE)
         for picture in pictures
     ]
     images[0].save(
