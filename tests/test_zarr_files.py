@@ -186,9 +186,10 @@ def test_an_export_says_it_with_exit_code_2(store, tmp_path):
 
 def test_everything_that_is_written_is_accepted(tmp_path):
     kinds = "?bhilBHILefdFD"
-    data = {kind: ("x", np.zeros(2, dtype=kind)) for kind in kinds}
-    texts = {"text": ("x", np.array(["a", "bé"])), "long": ("x", np.array(["a", "b"], object))}
-    zarr_files.write_zarr(xr.Dataset(data | texts), tmp_path / "all.zarr")
+    data = {kind: np.zeros(2, dtype=kind) for kind in kinds}
+    texts = {"text": np.array(["a", "bé"]), "long": np.array(["a", "b"], object)}
+    arrays = {name: zarr_files.Labelled(("x",), v, {}) for name, v in (data | texts).items()}
+    zarr_files.write_zarr(zarr_files.Content(arrays, frozenset(), {}), tmp_path / "all.zarr")
     back = open_zarr(tmp_path / "all.zarr")
     assert {name: back[name].dtype.char for name in kinds} == {
         name: np.dtype(name).char for name in kinds

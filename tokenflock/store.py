@@ -20,9 +20,10 @@ import numpy as np
 
 from .belonging import PART_OF
 from .errors import StoreError, in_words_of_the_disk
+from .own_files import read_object
 from .part_names import chained, part_range
 from .trajectory import Trajectory, reached_text
-from .zarr_files import open_zarr, write_zarr
+from .zarr_files import METADATA, Content, Labelled, open_zarr, require_own_format, write_zarr
 
 STORE = "trajectory.zarr"
 SEGMENTS = "segments"
@@ -42,18 +43,35 @@ def write(
 
     check -- raises if the place is not the writer's own any more (locking.Writer.require_place).
     """
-    return write_dataset(run.dataset, path, FORMAT, overwrite, check)
+    data = {
+        name: Labelled(tuple(run.axes[name]), np.asarray(value), run.details.get(name, {}))
+        for name, value in run.arrays.items()
+    }
+    axes = {name: _coordinate(name, values) for name, values in run.coords.items()}
+    content = Content({**data, **axes}, frozenset(axes), run.attributes)
+    return _write(content, path, FORMAT, overwrite, check)
 
 
-def write_dataset(
-    dataset: Any,
-    path: Path,
-    kind: str,
-    overwrite: bool = False,
-    check: Callable[[], None] | None = None,
-) -> Path:
+def _coordinate(name: str, values: Any) -> Labelled:
+    found = np.asarray(values)
+    return Labelled((name,) if found.ndim else (), found, {})
+
+
+def write_dataset(dataset: Any, path: Path, kind: str, overwrite: bool = False) -> Path:
     """Write a labelled dataset of a kind, with checksums; the folder appears when it is complete."""
+    arrays = {
+        str(name): Labelled(tuple(str(dim) for dim in found.dims), found.values, dict(found.attrs))
+        for name, found in dataset.variables.items()
+    }
+    coordinates = frozenset(str(name) for name in dataset.coords)
+    return _write(Content(arrays, coordinates, dict(dataset.attrs)), path, kind, overwrite, None)
+
+
+def _write(
+    content: Content, path: Path, kind: str, overwrite: bool, check: Callable[[], None] | None
+) -> Path:
     check = check or (lambda: None)
+    _require_one_size(content)
     try:
         if path.exists() and not overwrite:
             raise StoreError(f"{path} exists; choose another name or pass overwrite=True")
@@ -61,7 +79,7 @@ def write_dataset(
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as scratch:
             fresh = Path(scratch) / "store.zarr"
-            write_zarr(_labelled(dataset, kind), fresh)
+            write_zarr(_described(content, kind), fresh)
             # Its scratch has a name that no other folder has: moved away after this, nothing is moved.
             check()
             if path.exists():
@@ -72,17 +90,29 @@ def write_dataset(
     return path
 
 
-def _labelled(given: Any, kind: str) -> Any:
-    """The dataset to write: attributes as strict JSON, and a checksum of every array."""
-    dataset = given.copy()
-    for name in dataset.variables:
-        dataset[name].attrs = _plain(dataset[name].attrs)
-    dataset.attrs = {
-        "format": kind,
-        "checksums": {str(name): _checksum(v.values) for name, v in dataset.variables.items()},
-        **_plain(given.attrs),
+def _require_one_size(content: Content) -> None:
+    """Refuse to write arrays that differ in the size of an axis: nobody could read them together."""
+    sizes: dict[str, int] = {}
+    for name, array in content.arrays.items():
+        for axis, size in zip(array.axes, np.shape(array.values), strict=True):
+            if sizes.setdefault(axis, size) != size:
+                raise StoreError(
+                    f"{name} has {size} entries along {axis}, where others have {sizes[axis]}"
+                )
+
+
+def _described(content: Content, kind: str) -> Content:
+    """The content to write: attributes as strict JSON, and a checksum of every array."""
+    arrays = {
+        name: array._replace(attributes=_plain(array.attributes))
+        for name, array in content.arrays.items()
     }
-    return dataset
+    attributes = {
+        "format": kind,
+        "checksums": {name: _checksum(array.values) for name, array in arrays.items()},
+        **_plain(content.attributes),
+    }
+    return content._replace(arrays=arrays, attributes=attributes)
 
 
 def _checksum(array: np.ndarray) -> str:
@@ -141,6 +171,15 @@ def read_store(path: Path) -> Trajectory:
         return _from_dataset(dataset)
     except Exception as error:
         raise _unreadable(path, error) from error
+
+
+def read_attributes(path: Path) -> dict[str, Any]:
+    """What a store of a run says of itself, without its numbers."""
+    require_own_format(path)
+    attributes = read_object(path / METADATA).get("attributes")
+    if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
+        raise StoreError(f"{path} is not a store of a run")
+    return {name: _restored(v) for name, v in attributes.items() if name not in OWN_KEYS}
 
 
 def read_dataset(path: Path, kind: str) -> Any:

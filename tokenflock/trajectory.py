@@ -321,6 +321,8 @@ class Trajectory:
         from .locking import only_writer_of
         from .store import write
 
+        if is_traced(self.arrays):
+            raise InputError("inside jax.grad or jit a run has no numbers to save; save it outside")
         with only_writer_of(Path(path)):
             return write(self, Path(path), overwrite)
 

@@ -11,7 +11,9 @@ import asyncio
 import os
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from .errors import StoreError
 from .own_files import is_own_file, read_object
@@ -136,12 +138,28 @@ def _shown(name: str) -> str:
     return repr(name if len(name) <= SHOWN else f"{name[:SHOWN]}...")
 
 
-def write_zarr(dataset: xr.Dataset, path: Path) -> None:
-    """Write a dataset as a new store, every file flushed to the disk.
+class Labelled(NamedTuple):
+    """An array with the names of its axes."""
 
-    Zarr writes many files at once. Where one of them fails, it would leave the others writing in the
-    background and log their errors later. So the first error is kept here, the others wait for nothing,
-    and it is raised when all have ended.
+    axes: tuple[str, ...]
+    values: np.ndarray
+    attributes: dict[str, Any]
+
+
+class Content(NamedTuple):
+    """What a store holds: arrays by name, those of them that are coordinates, attributes as strict JSON."""
+
+    arrays: dict[str, Labelled]
+    coordinates: frozenset[str]
+    attributes: dict[str, Any]
+
+
+def write_zarr(content: Content, path: Path) -> None:
+    """Write a new store as xarray would, every file flushed to the disk.
+
+    xarray itself takes half a second to load, which a run can do without. Zarr writes many files at once.
+    Where one of them fails, it would leave the others writing in the background and log their errors later.
+    So the first error is kept here, the others wait for nothing, and it is raised when all have ended.
     """
     path.mkdir()
     files = _files_below(path)
@@ -149,7 +167,7 @@ def write_zarr(dataset: xr.Dataset, path: Path) -> None:
         with warnings.catch_warnings():
             # zarr warns that its own way of storing text may change; versions are recorded.
             warnings.simplefilter("ignore")
-            dataset.to_zarr(files, zarr_format=3, consolidated=False)
+            _write_group(content, files)
     except Exception:
         # Zarr misses the file that was not written; what matters is why.
         if files.failure is None:
@@ -158,6 +176,26 @@ def write_zarr(dataset: xr.Dataset, path: Path) -> None:
         files.closed = True
     if files.failure is not None:
         raise files.failure
+
+
+def _write_group(content: Content, files: Any) -> None:
+    import zarr
+
+    # xarray knows the coordinate of an axis by its name, and the others by this attribute.
+    others = sorted(n for n in content.coordinates if content.arrays[n].axes != (n,))
+    named = {"coordinates": " ".join(others)} if others else {}
+    group = zarr.create_group(files, zarr_format=3, attributes=content.attributes | named)
+    for name, array in content.arrays.items():
+        values = np.asarray(array.values)
+        if values.dtype.kind == "O":
+            values = values.astype(np.dtypes.StringDType())
+        group.create_array(
+            name,
+            data=values,
+            fill_value=np.nan if values.dtype.kind == "f" else None,
+            dimension_names=array.axes,
+            attributes=array.attributes,
+        )
 
 
 def _files_below(path: Path) -> Any:

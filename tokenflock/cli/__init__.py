@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -106,4 +107,6 @@ def _leave(code: object) -> None:
         if multiprocessing is not None:
             multiprocessing._run_finalizers()
         os._exit(INTERRUPTED)
+    # Python would go through all that JAX has traced once more (a second); the process ends anyway.
+    gc.freeze()
     sys.exit(code)  # pyright: ignore[reportArgumentType]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,15 @@ from ..integrate.core import COUNTERS, Segment
 from ..integrate.outcome import OUTCOMES
 from ..locking import Writer
 from ..part_names import part_name
-from ..store import INITIAL, SEGMENTS, read_store, segment_paths, segment_range, write
+from ..store import (
+    INITIAL,
+    SEGMENTS,
+    read_attributes,
+    read_store,
+    segment_paths,
+    segment_range,
+    write,
+)
 from ..trajectory import Trajectory
 from .files import content
 from .parts import Integration
@@ -36,7 +46,7 @@ class Log:
         self.job, self.writer = job, writer
         paths = [] if writer is None else segment_paths(writer.place)
         if writer is not None and (writer.place / SEGMENTS / INITIAL).exists():
-            _read_part(writer.place / SEGMENTS / INITIAL, job)
+            _require_start(writer.place / SEGMENTS / INITIAL, job)
         self.stored = [_read_part(path, job) for path in paths]
         self.done = 1 + segment_range(paths[-1])[1] if paths else 0
         self.waiting: list[Any] = []
@@ -118,22 +128,39 @@ def nothing_yet(job: Integration) -> Trajectory:
     return with_spec(job.label(empty), job)
 
 
+def _require_start(path: Path, job: Integration) -> None:
+    """The tokens at t = 0 must be of this job; they are drawn anew, so that only their owner is read."""
+    with _telling_to_compute_anew(path):
+        attributes = read_attributes(path)
+    _require_owner(path, attributes, job)
+
+
 def _read_part(path: Path, job: Integration) -> Trajectory:
-    try:
+    with _telling_to_compute_anew(path):
         piece = read_store(path)
+    _require_owner(path, piece.attributes, job)
+    return piece
+
+
+@contextlib.contextmanager
+def _telling_to_compute_anew(path: Path) -> Iterator[None]:
+    try:
+        yield
     except StoreError as error:
         raise StoreError(
             f"{path} cannot be read, so the run cannot continue after it; delete that folder and "
             "resume again to compute this part anew"
         ) from error
+
+
+def _require_owner(path: Path, attributes: dict[str, Any], job: Integration) -> None:
     remedy = (
         "the run cannot continue after it: start it again with --overwrite or another --out, or take the "
         "folder from a copy"
     )
-    if PART_OF not in piece.attributes:
+    if PART_OF not in attributes:
         remedy += "; tokenflock.open reads what was done"
-    require_same(path, piece.attributes.get(PART_OF), job.identity, remedy)
-    return piece
+    require_same(path, attributes.get(PART_OF), job.identity, remedy)
 
 
 def _last_of(piece: Trajectory, job: Integration) -> Any:
