@@ -101,7 +101,7 @@ def rebuild(description: Any) -> Any:
     if "class" in description:
         return _rebuild_module(description)
     if "array" in description:
-        return jnp.asarray(description["array"])
+        return jnp.asarray(np.asarray(description["array"]))
     if "key" in description:
         return jax.random.wrap_key_data(jnp.asarray(description["key"], dtype=jnp.uint32))
     if "function" in description:

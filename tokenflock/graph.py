@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
+
+from .space import Space
+
+
+@eqx.filter_jit
+def linked_labels(
+    space: Space, points: Float[Array, "n d"], link: Float[Array, ""]
+) -> Int[Array, " n"]:
+    """Labels of tokens that are linked up to a distance, as one program."""
+    return component_labels(space.distance(points[:, None], points[None]) <= link)
 
 
 def component_labels(adjacent: Bool[Array, "n n"]) -> Int[Array, " n"]:

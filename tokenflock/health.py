@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from .dynamics import Dynamics, Lab
@@ -34,7 +33,7 @@ def energy_direction(model: Dynamics, measure: Measure) -> int:
     weights = term.weights
     plain = not weights.matrices() and isinstance(model.frame, Lab)
     gradient = isinstance(term.kind, Unnormalised) or term.kind == Softmax()
-    positive = bool(jnp.all(term.beta > 0))
+    positive = bool(np.all(np.asarray(term.beta) > 0))
     if not (plain and gradient and positive and isinstance(term.mask, Full)):
         return 0
     return 1 if weights.V is None else int(np.sign(float(weights.V)))
@@ -56,7 +55,7 @@ def health_report(
     finite = bool(np.all(np.isfinite(final)))
     report: dict[str, Any] = {
         "finite": finite,
-        "norm_drift": float(jnp.max(measure.space.defect(jnp.asarray(final)))),
+        "norm_drift": measure.space.worst_defect(final),
         "reduction_error_bound": reduction.error_bound(measure.n),
     }
     for name in ("steps", "accepted_steps", "rejected_steps"):

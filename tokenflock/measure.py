@@ -80,10 +80,10 @@ def _checked_points(space: Space, points: ArrayLike) -> Array:
     if is_traced(array):
         return array
     require(
-        bool(jnp.all(jnp.isfinite(array))),
+        bool(np.all(np.isfinite(array))),
         "tokens contain NaN or infinity; clean the data before making a measure",
     )
-    worst = float(jnp.max(space.defect(array)))
+    worst = space.worst_defect(array)
     require(
         worst <= ON_SPHERE_TOLERANCE,
         f"tokens are off the sphere by up to {worst:.3g}; normalise them first "
@@ -102,7 +102,7 @@ def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
     if is_traced(array):
         return array / jnp.sum(array)
     require(
-        bool(jnp.all(array > 0) & jnp.all(jnp.isfinite(array))),
+        _all_positive(array) and bool(np.all(np.isfinite(array))),
         "weights must be positive and finite; drop tokens of zero mass",
     )
     return array / jnp.sum(array)
@@ -111,8 +111,12 @@ def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
 def _checked_radii(radii: ArrayLike, points: Array) -> Array:
     array = jnp.broadcast_to(as_array(radii), points.shape[:-1])
     if not is_traced(array):
-        require(bool(jnp.all(array > 0)), "radii must be positive")
+        require(_all_positive(array), "radii must be positive")
     return array
+
+
+def _all_positive(known: Array) -> bool:
+    return bool(np.all(np.asarray(known) > 0))
 
 
 def _shape(n: int, samples: int | Sequence[int] | None) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .errors import InputError
@@ -58,9 +59,18 @@ class Space(eqx.Module):
     def defect(self, x: Array) -> Array:
         """How far each point is from the space (0 on it)."""
 
+    def worst_defect(self, x: ArrayLike) -> float:
+        """The largest defect of known points, as one small program."""
+        return float(_worst_defect(self, jnp.asarray(x)))
+
     @abc.abstractmethod
     def sample_uniform(self, key: Array, shape: tuple[int, ...]) -> Array:
         """Points of the uniform law, with shape (*shape, d)."""
+
+
+@eqx.filter_jit
+def _worst_defect(space: Space, x: Array) -> Array:
+    return jnp.max(space.defect(x))
 
 
 class Sphere(Space):

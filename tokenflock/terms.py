@@ -194,7 +194,7 @@ class Attention(Term):
             d=mu.d,
             kind=self.kind,
             mask=self.mask,
-            beta=None if is_traced(self.beta) else float(jnp.max(self.beta)),
+            beta=None if is_traced(self.beta) else float(np.asarray(self.beta).max()),
             reach=self.weights.reach() if sphere else None,
             unit_keys=sphere and self.weights.keys_are_tokens(mu.d, self.kind.bilinear),
             heads=self.weights.head_count(),
@@ -223,8 +223,9 @@ def _checked_beta(beta: ArrayLike) -> Array:
     require(array.size >= 1, "beta is an empty vector; give at least one value")
     require(array.ndim <= 1, f"beta must be a number or a vector of them, got shape {array.shape}")
     if not is_traced(array):
+        values = np.asarray(array)
         require(
-            bool(jnp.all(jnp.isfinite(array) & (array >= 0))),
+            bool(np.all(np.isfinite(values) & (values >= 0))),
             f"beta must be finite and >= 0, got {beta}; for repulsion use V=-I (Weights(V=-1.0))",
         )
     return array

@@ -127,7 +127,7 @@ class Weights(HeadSchedule):
         norms = [
             jnp.linalg.norm(m, ord=2, axis=(-2, -1)) for m in (self.Q, self.K) if m is not None
         ]
-        return float(jnp.max(functools.reduce(jnp.multiply, norms, jnp.ones(self.heads))))
+        return float(jnp.max(functools.reduce(jnp.multiply, norms))) if norms else 1.0
 
     def queries(self, x: Float[Array, "n d"]) -> Float[Array, "heads n k"]:
         """Q x_i, or B^T x_i when B is given, so that a score is <query_i, key_j>."""

@@ -46,12 +46,12 @@ def token_colours(run: Trajectory, sample: tuple[int, ...] | None) -> np.ndarray
     """Colours of the shown tokens by their clusters at the end."""
     import jax.numpy as jnp
 
-    from ..graph import component_labels
+    from ..graph import linked_labels
 
-    points = jnp.asarray(one_sample(run, "final_points", sample)[shown_tokens(run)])
-    space = run.blank_measure.space
-    near = space.distance(points[:, None], points[None]) <= colour_link(run)
-    return cluster_colours(np.asarray(component_labels(near)))
+    points = one_sample(run, "final_points", sample)[shown_tokens(run)]
+    link = np.asarray(colour_link(run))
+    labels = linked_labels(run.blank_measure.space, jnp.asarray(points), jnp.asarray(link))
+    return cluster_colours(np.asarray(labels))
 
 
 def colour_link(run: Trajectory) -> float:
