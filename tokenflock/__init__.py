@@ -4,7 +4,7 @@
 
     x0 = flock.uniform(flock.Sphere(3), n=64, seed=0)
     run = flock.solve(flock.SA(beta=9.0), x0, t1=30.0, rtol=1e-8, atol=1e-10,
-                      save=flock.Save(every=0.1, observe=[flock.energy, flock.clusters(angle=0.1)]))
+                      save=flock.Save(every=0.1, observe=[flock.energy, flock.clusters(link="spacing")]))
 
 The names below are loaded on first use (see __init__.pyi for the list), so that the import is instant. From
 the import on JAX computes in float64 (see startup.py).

@@ -167,7 +167,8 @@ def check_draw(n: object, seed: object) -> None:
     whole = (int, np.integer)
     require(isinstance(n, whole) and bool(n >= 2), f"need an integer n >= 2 tokens, got n={n!r}")
     require(
-        isinstance(seed, whole) and bool(seed >= 0), f"need an integer seed >= 0, got seed={seed!r}"
+        isinstance(seed, whole) and 0 <= int(seed) < 1 << 63,
+        f"need an integer seed from 0 to 2^63 - 1, got seed={seed!r}",
     )
 
 

@@ -178,6 +178,17 @@ def nested(depth):
     return found
 
 
+def test_a_finished_batch_is_known_to_be_finished(tmp_path):
+    """Its time is a list, one for each member."""
+    spec, folder = parse(render(start("batch")), ["figure=false"]), tmp_path / "run"
+    run_spec(spec, folder, False, False, silent)
+    resume = ["run", "--resume", "--out", str(folder), "--json"]
+    first, again = (CliRunner().invoke(app, resume) for _ in range(2))
+    assert isinstance(json.loads(first.stdout)["time"], list)
+    assert "is finished; this is its stored result" in again.stderr
+    assert json.loads(again.stdout) == json.loads(first.stdout)
+
+
 def test_a_wrong_summary_is_made_anew_from_the_store(tmp_path):
     spec, folder = parse(render(start("plain")), ["figure=false"]), tmp_path / "run"
     run_spec(spec, folder, False, False, silent)

@@ -242,7 +242,7 @@ class TestRefusals:
     def test_tables_inside_tables(self, made, depth):
         text, settings = made(depth)
         for more in ([], ["beta=3"]):
-            with pytest.raises(InputError, match=r"nested too deeply|inside one another|recursion"):
+            with pytest.raises(InputError, match=r"nested too deeply|inside one another"):
                 parse(text, [*settings, *more])
 
     @pytest.mark.parametrize("centres", ["1.0", "[]", "[1.0]", "[[1.0]]", "[[]]"])

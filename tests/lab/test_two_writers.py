@@ -12,6 +12,7 @@ from tokenflock.lab.files import parse, render
 from tokenflock.lab.folder import require_own_summary
 from tokenflock.lab.run import run_spec
 from tokenflock.locking import only_writer
+from tokenflock.records.opening import find_result
 from tokenflock.store import INITIAL, SEGMENTS, STORE, segment_paths
 
 pytestmark = [
@@ -48,6 +49,8 @@ def test_parts_of_another_beta_are_neither_continued_nor_joined(tmp_path):
         run_spec(other(), tmp_path / "nine", True, False, silent)
     with pytest.raises(StoreError, match="belongs to another run than the parts beside it"):
         flock.open(tmp_path / "nine")
+    with pytest.raises(StoreError, match="belongs to something else: it has spec"):
+        find_result(tmp_path / "nine")
     assert contents(tmp_path / "nine") == before
 
 

@@ -70,6 +70,24 @@ def test_many_tokens_and_many_modes_are_not_multiplied():
     assert abs(found - w2_on_circle(density, even)) <= np.pi / 20_000 / np.sqrt(3) + 1e-10
 
 
+@pytest.mark.parametrize("law", [cosine(1.0, 2), von_mises(20.0), von_mises(50.0)])
+def test_a_narrow_bracket_finds_the_least_cost_where_the_density_vanishes(law, monkeypatch):
+    """Quantiles cross the empty arc within rounding of the shift; the others move along straight lines."""
+    density = Density.from_law(Fourier(256), law)
+    tokens, looked_up = density.sample(5_000, seed=3), []
+    count = transport._lifted_quantiles
+    monkeypatch.setattr(
+        transport,
+        "_lifted_quantiles",
+        lambda mu, levels, *rest: looked_up.append(levels.size) or count(mu, levels, *rest),
+    )
+    narrow = w2_on_circle(density, tokens)
+    assert sum(looked_up) < 10 * 5_000
+    # Without a guess the shift is sought by quantiles of all levels, on the whole line.
+    monkeypatch.setattr(transport, "NEARBY_LINES", 1e-300)
+    assert narrow**2 == pytest.approx(w2_on_circle(density, tokens) ** 2, abs=2e-13)
+
+
 @pytest.mark.parametrize("n", [2, 9, 60])
 def test_equal_tokens_agree_with_every_shift_and_with_assignment(n):
     """The best of n cyclic shifts of sorted angles; and scipy's assignment on geodesic distances."""

@@ -151,8 +151,12 @@ def test_refusals_say_what_is_needed():
     with pytest.raises(InputError, match="n >= 2 tokens, got n=1"):
         Density.from_law(flock.Fourier(2), uniform()).sample(1, seed=0)
     for draw in (Density.from_law(flock.Fourier(2), uniform()).sample, circle):
-        with pytest.raises(InputError, match="seed >= 0, got seed=-1"):
+        with pytest.raises(InputError, match=r"seed from 0 to 2\^63 - 1, got seed=-1"):
             draw(5, seed=-1)
+        with pytest.raises(InputError, match=r"seed from 0 to 2\^63 - 1"):
+            draw(5, seed=2**63)
+    with pytest.raises(InputError, match="a law is a function of points"):
+        sample(3.0, flock.Sphere(2), 10, seed=0)
     with pytest.raises(InputError, match="laws live on spheres"):
         sample(uniform(), flock.Euclidean(2), 10, seed=0)
     with pytest.raises(InputError, match="so sharp on"):

@@ -16,6 +16,7 @@ from tokenflock.observables import (
     cluster_masses,
     cluster_sizes,
     clusters,
+    make,
 )
 from tokenflock.space import Euclidean, Sphere
 
@@ -172,8 +173,12 @@ def test_the_threshold_must_be_stated_and_fit_the_space(cloud, weighted, read):
         read(clusters(distance=0.1), weighted())
     with pytest.raises(InputError, match="distance="):
         read(cluster_sizes(angle=0.1), cloud())
-    with pytest.raises(InputError, match="largest"):
-        cluster_sizes(angle=0.1, largest=0)
+    for largest in (0, 10**12):
+        with pytest.raises(InputError, match="largest must be a whole number from 1 to 100000"):
+            cluster_sizes(angle=0.1, largest=largest)
+    with pytest.raises(InputError, match=r"clusters needs a number for angle, got \[0.1\]"):
+        make("clusters", angle=[0.1])
+    assert make("clusters", angle=0.1) == clusters(angle=0.1)
 
 
 def test_the_angle_is_said_in_the_output():

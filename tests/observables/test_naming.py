@@ -56,7 +56,18 @@ TINY_SWEEP += ["stop.clusters={count=1, angle=0.1}"]
 COLLIDING = [
     *("outcome", "finite", "outcome_code", "steps", "accepted_steps", "rejected_steps"),
     *("time", "token", "beta", "sample", "coordinate", "states", "radii", "owners", "save"),
-    *("final_points", "final_energy", "initial_points", "sample_0", "tokens_seed", "solve_seed"),
+    *(
+        "points",
+        "masses",
+        "state",
+        "work",
+        "final_points",
+        "final_energy",
+        "initial_points",
+        "sample_0",
+        "tokens_seed",
+        "solve_seed",
+    ),
 ]
 
 
@@ -71,12 +82,20 @@ def stored(name, settings):
     return {*result.arrays, *result.coords} - observed - axes, job
 
 
+def without_observable(names, job):
+    """What an observable could be named so that its last value would be stored in the place of another."""
+    observed = {thing.name for thing in job.plan.observe}
+    ends = {name.removeprefix("final_") for name in names if name.startswith("final_")}
+    return {name for name in ends - observed if not is_own(name)}
+
+
 class TestTheListIsWhole:
     @pytest.mark.parametrize("case", RUNS)
     def test_runs(self, case):
-        names, _ = stored(*RUNS[case])
+        names, job = stored(*RUNS[case])
         assert {"steps", "time", "final_points"} <= names
         assert {name for name in names if not is_own(name)} == set()
+        assert without_observable(names, job) == set()
 
     @pytest.mark.parametrize("case", DENSITIES)
     def test_densities(self, case):
@@ -84,6 +103,7 @@ class TestTheListIsWhole:
         kept = {*WATCHED, *job.density.on.axes}
         assert kept <= names
         assert {name for name in names - kept if not is_own(name)} == set()
+        assert without_observable(names, job) - kept == set()
 
     def test_sweeps(self):
         sweep = parse_sweep(SWEEP_TEXT, TINY_SWEEP)

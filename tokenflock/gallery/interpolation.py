@@ -78,9 +78,8 @@ def _(plt: Any, data: xr.Dataset) -> Any:
             axes.plot(*way[-1], "o", color=colour, ms=6)
             axes.plot(*one.target.values, "x", color=INK, ms=6, mew=1.2)
     for axes, name in zip(panels, STAGES, strict=True):
-        axes.set(title=name, aspect="equal", xlabel="$x_1$")
+        axes.set(title=name, aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
         axes.set_adjustable("datalim")
-    panels[0].set_ylabel("$x_2$")
     for axes in panels[2:]:
         _show_direction(axes, data.p.values)
     panels[3].set_title(f"{STAGES[3]}: error {float(data.error):.0e}")

@@ -151,6 +151,8 @@ def _value(path: str, text: str) -> Any:
     try:
         table = tomllib.loads(f"value = {text}")
         return table["value"] if len(table) == 1 else text
+    except RecursionError as error:
+        raise InputError(f"--set {path} is nested too deeply") from error
     except TOML_ERRORS as error:
         if text[:1] in ("[", "{", '"', "'"):
             raise InputError(f"--set {path}: {text} is not a TOML value: {error}") from error

@@ -38,7 +38,8 @@ SUMMARY = "summary.json"
 # What is read from a summary, and of which kind it is; health is the deepest of it.
 SUMMARY_ENTRIES = {
     **dict.fromkeys(("id", "label", "outcome", "advice", "store"), str),
-    **{"time": (int, float), "seconds": (int, float), "health": dict, "ok": bool},
+    # The time of a batch is a list: one for each member.
+    **{"time": (int, float, list), "seconds": (int, float), "health": dict, "ok": bool},
 }
 DEEPEST_SUMMARY = 16
 OWN = (STORE, SEGMENTS, SUMMARY, SPEC, "figure.png", "animation.mp4", "animation.gif")

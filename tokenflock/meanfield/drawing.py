@@ -37,6 +37,9 @@ def sample(law: Law, space: Space, n: int, seed: int) -> Measure:
     `Density.sample`.
     """
     check_draw(n, seed)
+    require(
+        callable(law), f"a law is a function of points, such as laws.von_mises(4.0), got {law!r}"
+    )
     if not isinstance(space, Sphere):
         raise InputError(
             f"laws live on spheres, got {space}; on R^d use flock.gaussian, flock.box or "

@@ -25,6 +25,8 @@ from .pairs import squared_chords, squared_radius
 Parameters = tuple[tuple[str, float | int | str], ...]
 # The rules that find a linking angle; None is an angle or a distance that is given.
 LINKS = ("spacing",)
+# Clusters that one observable lists at most.
+MOST_LISTED = 100_000
 
 
 def closeness(
@@ -177,7 +179,10 @@ def threshold(angle: float | None, distance: float | None, link: str | None) -> 
 
 
 def _listing(largest: int) -> Parameters:
-    require(isinstance(largest, int) and largest >= 1, f"largest must be >= 1, got {largest!r}")
+    require(
+        isinstance(largest, int) and 1 <= largest <= MOST_LISTED,
+        f"largest must be a whole number from 1 to {MOST_LISTED}, got {largest!r}",
+    )
     return (("largest", largest),)
 
 

@@ -22,6 +22,8 @@ OWN_NAMES = frozenset(
     (
         *OWN_AXES,
         *("token", "coordinate", "states", "radii", "owners"),
+        # A run ends with final_points and the like, where the last value of an observable would be, too.
+        *("points", "masses", "state", "work"),
         *("outcome", "outcome_code", "finite", "steps", "accepted_steps", "rejected_steps"),
     )
 )

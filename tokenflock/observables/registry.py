@@ -77,6 +77,8 @@ OBSERVABLES: dict[str, Observable | Callable[..., Observable]] = {
     **{factory.__name__: factory for factory in _FACTORIES},
 }
 
+# What a parameter that is one number is declared as.
+NUMBERS = ("int", "float", "int | None", "float | None")
 # These take a measure, which a text spec cannot hold.
 IN_PYTHON_ONLY = ("w2", "sinkhorn_divergence")
 
@@ -104,6 +106,11 @@ def _check_parameters(
     for parameter in parameters:
         if parameter not in known:
             raise InputError(f"{name} has no parameter {parameter!r}; {_nearest(parameter, known)}")
+        value = parameters[parameter]
+        require(
+            known[parameter].annotation not in NUMBERS or isinstance(value, (int, float)),
+            f"{name} needs a number for {parameter}, got {value!r}",
+        )
     for parameter, about in known.items():
         require(
             about.default is not inspect.Parameter.empty or parameter in parameters,

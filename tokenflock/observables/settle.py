@@ -23,7 +23,7 @@ from .naming import check_names
 Observed = Observable | Callable[[Snapshot], Any]
 
 EXAMPLE = (
-    "flock.energy, flock.clusters(angle=0.1), or functions of a snapshot such as "
+    "flock.energy, flock.clusters(link='spacing'), or functions of a snapshot such as "
     "lambda s: s.measure.points[0, 0]"
 )
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..belonging import PART_OF, require_same
 from ..errors import InputError
 from .facts import Facts, read_facts
-from .finding import STORE, SWEEP_STORE, attributes, store_of
+from .finding import INITIAL, SEGMENTS, STORE, SWEEP_STORE, attributes, store_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +58,22 @@ def find_result(path: str | Path) -> Result:
             f"{path} is not a run, a trace or a sweep; give a folder that tokenflock run, trace or sweep "
             "has made (tokenflock list runs shows them)"
         )
-    return Result(folder, store, facts, restored(attributes(store) or {}))
+    labels = restored(attributes(store) or {})
+    if store.parent.name == SEGMENTS:
+        _require_own_part(store, labels)
+    return Result(folder, store, facts, labels)
+
+
+def _require_own_part(part: Path, labels: dict[str, Any]) -> None:
+    """Refuse to describe a run by a part of another, as opening and resuming it do."""
+    first = restored(attributes(part.parent / INITIAL) or {}).get(PART_OF)
+    if isinstance(first, dict):
+        require_same(
+            part,
+            labels.get(PART_OF),
+            first,
+            "take the folder from a copy, or run it again with --overwrite or another --out",
+        )
 
 
 def restored(value: Any) -> Any:

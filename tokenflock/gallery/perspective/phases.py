@@ -136,10 +136,11 @@ def name_the_curve(figure: Any, axes: Any, setting: str) -> None:
 
 
 def paint(axes: Any, data: xr.Dataset, probability: xr.DataArray) -> Any:
-    """One phase diagram with the theoretical curve."""
+    """One phase diagram, straight between the betas and times computed, with the theoretical curve."""
     image = axes.pcolormesh(
-        data.time, data.beta, probability, vmin=0, vmax=1, cmap="cividis", rasterized=True
-    )
+        data.time, data.beta, probability, vmin=0, vmax=1, cmap="cividis", rasterized=True,
+        shading="gouraud",
+    )  # fmt: skip
     axes.plot(data.collapse_time, data.beta, color="white", lw=2.2)
     label = r"$\gamma_\beta(t)=1-\delta$: the limit of large $d$"
     axes.plot(data.collapse_time, data.beta, color=INK, lw=1.2, ls="--", label=label)

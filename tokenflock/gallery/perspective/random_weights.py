@@ -59,7 +59,7 @@ def ensemble(panel: str, d: int, seed: int) -> Weights:
         "n": 32,
         "d": 128,
         "samples": 2,
-        "betas": 37,
+        "betas": 73,
         "beta_low": 0.1,
         "beta_high": 9.0,
         "times": 121,
@@ -99,7 +99,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         image = paint(axes, data, data.probability.sel(panel=panel))
         axes.set_title(f"({panel}) {PANELS[str(panel)]}")
     label_edges(panels)
-    setting = f"$n={data.attrs['n']}$, $d={data.attrs['d']}$, {data.attrs['starts']} starts"
+    setting = f"SA, $n={data.attrs['n']}$, $d={data.attrs['d']}$, {data.attrs['starts']} starts"
     name_the_curve(figure, panels.flat[0], f"{setting}; the curve has $Q=K=V=I$")
     figure.colorbar(image, ax=panels, label=share_label(data), shrink=0.8)
     return figure
