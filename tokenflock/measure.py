@@ -15,10 +15,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import require
-from .runtime import ArrayLike, as_array, is_traced, known
+from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 from .space import Euclidean, Space, Sphere, normalise
 
 ON_SPHERE_TOLERANCE = 1e-6
+# Folded into the seed of `perturbed`.
+PERTURBATION = 1
 
 
 class Measure(eqx.Module):
@@ -164,11 +166,13 @@ def box(
     space: Euclidean,
     n: int,
     seed: int,
-    half_width: float,
+    half_width: Scalar,
     samples: int | Sequence[int] | None = None,
 ) -> Measure:
     """n independent tokens uniform in [-half_width, half_width]^d (2305.05465's experiments)."""
-    require(half_width > 0, f"half_width must be positive, got {half_width}")
+    require(
+        is_traced(half_width) or half_width > 0, f"half_width must be positive, got {half_width}"
+    )
     shape = (*_shape(n, samples), space.d)
     x = jr.uniform(jr.key(seed), shape, minval=-half_width, maxval=half_width, dtype=jnp.float64)
     return Measure(space, x)
@@ -188,7 +192,7 @@ def cap(
     space: Sphere,
     n: int,
     seed: int,
-    radius: float,
+    radius: Scalar,
     centre: ArrayLike | None = None,
     samples: int | Sequence[int] | None = None,
 ) -> Measure:
@@ -197,7 +201,7 @@ def cap(
     The angle is uniform in [0, radius] and the direction is isotropic: a start inside a cap, not the
     uniform law restricted to it.
     """
-    require(0 < radius <= np.pi, f"radius must lie in (0, pi], got {radius}")
+    require(is_traced(radius) or 0 < radius <= np.pi, f"radius must lie in (0, pi], got {radius}")
     default = jnp.zeros(space.d).at[0].set(1.0)
     given = default if centre is None else as_array(centre)
     require(
@@ -214,7 +218,7 @@ def mixture(
     centres: ArrayLike,
     per_cluster: int,
     seed: int,
-    radius: float,
+    radius: Scalar,
     samples: int | Sequence[int] | None = None,
 ) -> Measure:
     """`per_cluster` tokens in a cap of the given radius around each centre (k, d)."""
@@ -233,7 +237,9 @@ def mixture(
     return Measure(space, jnp.concatenate(groups, axis=-2))
 
 
-def _around(key: Array, space: Sphere, axis: Array, radius: float, shape: tuple[int, ...]) -> Array:
+def _around(
+    key: Array, space: Sphere, axis: Array, radius: Scalar, shape: tuple[int, ...]
+) -> Array:
     turn, direction = jr.split(key)
     tangent = normalise(space.project(axis, space.sample_uniform(direction, shape)))
     theta = radius * jr.uniform(turn, (*shape, 1), dtype=jnp.float64)
@@ -241,7 +247,7 @@ def _around(key: Array, space: Sphere, axis: Array, radius: float, shape: tuple[
 
 
 @known()
-def equiangular(space: Sphere, n: int, correlation: float = 0.0) -> Measure:
+def equiangular(space: Sphere, n: int, correlation: Scalar = 0.0) -> Measure:
     """n tokens with <x_i, x_j> = correlation for all i != j (needs d >= n).
 
     Rows of the Cholesky factor of (1-rho) I + rho 11^T, rho in (-1/(n-1), 1). rho = 0 is the
@@ -249,7 +255,7 @@ def equiangular(space: Sphere, n: int, correlation: float = 0.0) -> Measure:
     """
     _shape(n, None)
     require(
-        -1.0 / (n - 1) < correlation < 1.0,
+        is_traced(correlation) or -1.0 / (n - 1) < correlation < 1.0,
         f"correlation must lie in (-1/(n-1), 1) = ({-1 / (n - 1):.4g}, 1), got {correlation}",
     )
     require(space.d >= n, f"an equiangular start needs d >= n, got d={space.d} < n={n}")
@@ -285,7 +291,9 @@ def from_angles(angles: ArrayLike, weights: ArrayLike | None = None) -> Measure:
 @known()
 def perturbed(measure: Measure, scale: float, seed: int) -> Measure:
     """Add N(0, scale^2) and retract: leave a saddle explicitly, from a seed, not by rounding."""
-    noise = scale * jr.normal(jr.key(seed), measure.points.shape, dtype=measure.points.dtype)
+    # Tokens drawn from the same seed would only be stretched by the numbers they were made of.
+    key = jr.fold_in(jr.key(seed), PERTURBATION)
+    noise = scale * jr.normal(key, measure.points.shape, dtype=measure.points.dtype)
     return measure.at(measure.space.retract(measure.points + noise), measure.radii)
 
 

@@ -20,6 +20,8 @@ from .errors import require
 from .runtime import Scalar
 
 Per = Literal["run", "sample"]
+# Each redraw is a time that the solver must not step over.
+MOST_REDRAWS = 1_000_000
 
 
 class Schedule(eqx.Module):
@@ -59,4 +61,9 @@ def switches(period: float | None, t1: float) -> list[float]:
     """The times in (0, t1) where something is drawn anew."""
     if period is None:
         return []
+    require(
+        t1 / period <= MOST_REDRAWS,
+        f"period = {period} redraws the weights {t1 / period:.3g} times up to t1; the limit is "
+        f"{MOST_REDRAWS}",
+    )
     return [float(m * period) for m in range(1, int(np.ceil(t1 / period)))]

@@ -1,6 +1,7 @@
 """The commands in this process: help, lists, printed specs, exit codes, one sentence per error."""
 
 import contextlib
+import functools
 import io
 import json
 import sys
@@ -95,6 +96,15 @@ class TestDoctor:
         assert report["devices"]
         assert report["precision"] == {"float64": True, "matrix_products": "highest"}
         assert {"folder", "enabled", "writable", "programs"} <= set(report["compilation_cache"])
+
+    def test_it_knows_whether_the_solver_was_read_from_the_cache(self, monkeypatch):
+        """A program that calls back to Python is never stored, and counts as no miss either."""
+        doctor = sys.modules["tokenflock.cli.doctor"]
+        doctor.self_test()
+        assert doctor.cache_test()["hit"]
+        with_a_bar = functools.partial(flock.solve, progress=True)
+        monkeypatch.setattr("tokenflock.integrate.solve", with_a_bar)
+        assert not doctor.cache_test()["hit"]
 
     def test_a_wrong_answer_is_a_failure(self, run, monkeypatch):
         wrong = {"error": 1.0, "tolerance": 1e-8, "passed": False, "seconds": 0.0}

@@ -29,6 +29,23 @@ def single():
     return flock.solve(flock.SA(0.5), one, t1=3.0, **LOOSE, stop=flock.at_diameter(0.9))
 
 
+def test_a_batch_whose_members_all_stop_closes_with_the_last_of_them():
+    """The last row is no row of the start: it is where the longest ended, and NaN for the others."""
+    start = flock.uniform(flock.Sphere(2), 4, seed=0, samples=3)
+    save = flock.Save(states=True, observe=[flock.energy, flock.clusters(angle=0.1)])
+    ended = flock.solve(
+        flock.SA(1.0), start, t1=50.0, **LOOSE, save=save, stop=flock.at_diameter(0.5)
+    )
+    assert ended.outcome == "stopped"
+    longest = int(np.argmax(ended.reached.values))
+    others = [index for index in range(3) if index != longest]
+    np.testing.assert_array_equal(ended.time, [0.0, ended.reached.values[longest]])
+    for name, end in (("states", "final_points"), ("energy", "final_energy")):
+        last = ended[name].isel(time=-1)
+        np.testing.assert_array_equal(last[longest], ended[end].values[longest])
+        assert np.all(np.isnan(last.values[others]))
+
+
 def test_the_states_of_a_batch_are_not_read_by_position(run, single):
     with pytest.raises(flock.InputError) as refused:
         _ = run.states[-1]

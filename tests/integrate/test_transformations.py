@@ -209,6 +209,39 @@ def test_densities_are_transformed_like_tokens():
     assert jax.jacfwd(f)(0.5) == pytest.approx(change, rel=1e-6)
 
 
+def test_coefficients_that_are_zero_have_second_derivatives():
+    """The tail of a density is made of powers between 1 and 2."""
+    start = flock.Density.from_law(flock.Fourier(modes=8), flock.laws.cosine(amplitude=0.2, mode=1))
+
+    def f(beta):
+        run = flock.solve(
+            flock.SA(beta), start, t1=0.1, dt=0.05, method=diffrax.Heun(), max_steps=4
+        )
+        return 1e3 * jnp.sum(jnp.sin(run.array("final_state")))
+
+    assert jax.hessian(f)(1.0) == pytest.approx(curvature(f, 1.0, 1e-2), rel=1e-3)
+
+
+def test_numbers_of_the_call_and_of_starts_may_be_traced():
+    def by_step(dt):
+        return jnp.sum(flock.solve(flock.SA(1.0), START, 0.2, dt=dt).states[-1] ** 3)
+
+    def by_tolerance(rtol):
+        run = flock.solve(flock.SA(1.0), START, 0.2, rtol=rtol, atol=1e-9)
+        return jnp.sum(run.states[-1] ** 3)
+
+    def by_start(radius):
+        cap = flock.cap(flock.Sphere(2), 4, seed=0, radius=radius)
+        pair = flock.equiangular(flock.Sphere(4), 3, correlation=radius)
+        box = flock.box(flock.Euclidean(2), 4, seed=0, half_width=radius)
+        return jnp.stack([jnp.sum(each.points**3) for each in (cap, pair, box)])
+
+    for function, at in ((by_step, 0.1), (by_tolerance, 1e-6), (by_start, 0.3)):
+        np.testing.assert_allclose(jax.jit(function)(at), function(at), rtol=1e-12)
+    found = jax.jacfwd(by_start)(0.3)
+    np.testing.assert_allclose(found, slope(by_start, 0.3), rtol=1e-6)
+
+
 def test_a_stopped_run_rests_where_it_stopped_and_can_be_differentiated():
     """Inside jit rows cannot be left out: those after the stop hold the state of the stop."""
 

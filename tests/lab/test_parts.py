@@ -54,6 +54,12 @@ def test_few_saves_are_cut_finer_and_many_are_grouped():
     assert sum(part.keep.sum() for part in few) == 3
 
 
+def test_parts_of_other_ends_and_saves_have_the_same_shape():
+    """One compiled program serves them all: 3 and 2 saves a part."""
+    longer, shorter = (cut(np.arange(saves + 1) / 4, Physical(), None) for saves in (120, 80))
+    assert {part.times.size for part in (*longer, *shorter)} == {4}
+
+
 def test_a_log_clock_is_cut_in_its_own_time():
     parts = cut(np.array([0.0, 1e6]), LogTime(), None)
     ends = np.array([part.times[-1] for part in parts])

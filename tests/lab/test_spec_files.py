@@ -135,6 +135,7 @@ REFUSED = [
     (["model.weights.K=[[1.0, 2.0, 3.0], [4.0]]"], "rows of K must have equal lengths"),
     (["model.weights.heads=4"], "weights.heads belongs to matrices drawn from a law"),
     (["model.weights.period=1e-9", "model.weights.Q={law='GOE'}"], "redraws the weights 3e+10"),
+    (["model.plus={width=4, period=1e-9}"], "period = 1e-09 redraws the weights 3e+10"),
     (["rtol=0"], "solve.rtol must be greater than 0"),
     (["atol=-1e-9"], "solve.atol must be greater than 0"),
     (["rtol=1e-20"], "rtol=1e-20 is below double precision"),

@@ -11,6 +11,7 @@ pytest.importorskip("matplotlib")
 import matplotlib as mpl  # noqa: E402
 from made_runs import collapsing, made_run, merging, stacked, unit, with_heads  # noqa: E402
 
+from tokenflock.cli.trace_compare import _tell_comparison  # noqa: E402
 from tokenflock.errors import InputError  # noqa: E402
 from tokenflock.tracing.compare import compare, names  # noqa: E402
 from tokenflock.tracing.compare_page import draw_compare, write_compare  # noqa: E402
@@ -120,6 +121,15 @@ def test_all_of_three_are_compared():
     assert sum("Mean cosines of A and" in words for words in found["words"]) == 2
     pair = compare(a, c)
     assert pair["layers"]["mean_cosine"]["b"] == found["layers"]["mean_cosine"]["c"]
+
+
+def test_no_number_of_a_wide_table_is_cut(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    found = compare(*(made_run(fanning(6, n=9)) for _ in range(5)))
+    _tell_comparison(found, [0, 3, 6], None)
+    table = capsys.readouterr().out
+    assert "\u2026" not in table
+    assert "clusters E" in table
 
 
 def test_three_depths_and_three_checkpoints():

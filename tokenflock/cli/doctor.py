@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
+
+# Where JAX logs what it finds in the cache, and what it calls the program of `integrate`.
+JAX_LOG, SOLVER = "jax._src.compiler", "jit_integrate"
 
 
 def doctor(
@@ -103,24 +110,42 @@ def self_test() -> dict[str, Any]:
 def cache_test() -> dict[str, Any]:
     """Whether the solver's program is really read back: forget it, solve again, and listen to JAX.
 
-    `hits` and `misses` are what JAX tells of that second solve; `hit` is whether nothing was compiled.
+    `hit` is whether JAX says that it found the solver; a program that may not be stored, such as one that
+    calls back to Python, is neither a hit nor a miss. `hits` and `misses` count all programs of that second
+    solve: small ones that compile in less than `kept_above_seconds` are not kept.
     """
     import jax
 
-    heard = {"hits": 0, "misses": 0}
-
-    def listen(event: str, **_: Any) -> None:
-        for name in heard:
-            heard[name] += event == f"/jax/compilation_cache/cache_{name}"
-
     jax.clear_caches()
-    jax.monitoring.register_event_listener(listen)
-    try:
+    with listening() as heard:
         seconds = self_test()["seconds"]
+    found = [name for name, hit in heard if hit]
+    counts = {"hits": len(found), "misses": len(heard) - len(found)}
+    return {"hit": SOLVER in found, **counts, "warm_seconds": seconds}
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[list[tuple[str, bool]]]:
+    """Names of the programs that JAX looks up in the cache, and whether it finds them, as it logs them."""
+    heard: list[tuple[str, bool]] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found = re.search(r"cache (hit|miss) for '([^']*)'", record.getMessage(), re.IGNORECASE)
+            if found:
+                heard.append((found[2], found[1].lower() == "hit"))
+
+    logger, listener = logging.getLogger(JAX_LOG), Listener()
+    before = logger.level, logger.propagate
+    logger.addHandler(listener)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    try:
+        yield heard
     finally:
-        jax.monitoring.unregister_event_listener(listen)
-    hit = heard["hits"] > 0 and heard["misses"] == 0
-    return {"hit": hit, **heard, "warm_seconds": seconds}
+        logger.removeHandler(listener)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -34,6 +34,9 @@ from .trace import (
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
 
+# Columns of the widest table: whatever the terminal has, no number is cut.
+WIDEST = 10_000
+
 
 @trace_app.command(COMPARE)
 @in_a_sentence
@@ -158,7 +161,10 @@ def _tell_comparison(found: dict[str, Any], rows: list[int], out: Path | None) -
     from ..tracing.output import comparison_table, layers_left_out
 
     console = Console(markup=False, highlight=False)
-    console.print(comparison_table(found, rows))
+    table = comparison_table(found, rows)
+    # Wider than the terminal where need be: a number that is cut says something else.
+    wanted = console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
+    Console(markup=False, highlight=False, width=max(console.width, wanted)).print(table)
     left_out = layers_left_out(rows, len(found["depth"]) - 1)
     if left_out:
         console.print(left_out)

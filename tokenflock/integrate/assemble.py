@@ -22,7 +22,8 @@ from .core import Plan, Segment, widened
 from .outcome import advise, count_outcomes, name_outcomes
 
 STATE_AXES = {"states": ("token", "coordinate"), "radii": ("token",), "owners": ("token",)}
-
+# What a saved array ends with, where that is not final_NAME.
+ENDS_OF = {"states": "final_points"}
 ENDS = {"final_masses": ("token",)}
 COUNTS = ("owners", "outcome_code", "steps", "accepted_steps", "rejected_steps")
 
@@ -40,7 +41,10 @@ def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
         times = times.reshape(-1, times.shape[-1])[0] if is_traced(times) else _all_times(times)
         arrays.update(_without_rows_not_reached(arrays, segment, shape))
         if not is_traced(segment):
-            arrays, times = _drop_unreached(arrays, times, tuple(segment.saved), len(lead))
+            rows = {name: arrays[name] for name in segment.saved}
+            ends = {name: arrays[ENDS_OF.get(name, f"final_{name}")] for name in rows}
+            rows, times = close_batch(rows, ends, arrays["final_time"], times)
+            arrays.update(rows)
     if not is_traced(segment, plan.model, x0):
         arrays = _restore_counts(plan, x0, arrays)
     axes = _axes(plan, lead, arrays)
@@ -115,7 +119,7 @@ def _trim(arrays: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.
         return arrays, times
     trimmed = dict(arrays)
     for name in segment.saved:
-        last = segment.final.points if name == "states" else arrays[f"final_{name}"]
+        last = arrays[ENDS_OF.get(name, f"final_{name}")]
         trimmed[name] = np.concatenate([arrays[name][:rows], np.asarray(last)[None]])
     return trimmed, np.append(times[:rows], float(segment.final_time))
 
@@ -133,15 +137,26 @@ def _without_rows_not_reached(
     }
 
 
-def _drop_unreached(
-    arrays: dict[str, Any], times: Any, names: tuple[str, ...], axis: int
+def close_batch(
+    rows: dict[str, Any], ends: dict[str, Any], final_time: Any, times: np.ndarray
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Leave out the rows that no sample reached: their time is infinite for all."""
+    """Leave out the rows that no member reached, and close with the end of the one that ended last.
+
+    The rows left out have infinite times. In the closing row, as in all others, members that had ended
+    before are NaN: a single run closes with its end, too.
+    """
     keep = np.isfinite(times)
     if np.all(keep):
-        return arrays, times
-    kept = {name: np.compress(keep, np.asarray(arrays[name]), axis=axis) for name in names}
-    return {**arrays, **kept}, times[keep]
+        return rows, times
+    ended = np.asarray(final_time)
+    latest = np.max(ended)
+
+    def closed(name: str) -> np.ndarray:
+        end = np.where(widened(ended == latest, ends[name]), ends[name], np.nan)
+        reached = np.compress(keep, np.asarray(rows[name]), axis=ended.ndim)
+        return np.concatenate([reached, np.expand_dims(end, ended.ndim)], axis=ended.ndim)
+
+    return {name: closed(name) for name in rows}, np.append(times[keep], latest)
 
 
 def _restore_counts(plan: Plan, x0: Measure, arrays: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..noise import Noise
+from ..runtime import is_traced
 from .steppers import LayerStepper, Merge, Retracted
 
 
@@ -137,11 +138,12 @@ def _check_numbers(
     rtol: float | None, atol: float | None, dt: float | None, max_steps: int
 ) -> None:
     for name, value in (("rtol", rtol), ("atol", atol), ("dt", dt)):
-        if value is not None:
+        if value is not None and not is_traced(value):
             require(
                 np.isfinite(value) and value > 0, f"{name} must be a positive number, got {value}"
             )
     require(
-        rtol is None or rtol >= 1e-14, f"rtol={rtol} is below double precision; use at least 1e-14"
+        rtol is None or is_traced(rtol) or rtol >= 1e-14,
+        f"rtol={rtol} is below double precision; use at least 1e-14",
     )
     require(max_steps >= 1, f"max_steps must be at least 1, got {max_steps}")

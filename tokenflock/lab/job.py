@@ -21,8 +21,6 @@ from .parts import Integration, Part, cut, on_host
 from .spec import RunSpec, build_model
 from .tokens import build_tokens
 
-MOST_REDRAWS = 1_000_000
-
 
 class Job(Integration):
     """A checked spec of tokens, ready to be compiled and integrated."""
@@ -30,7 +28,6 @@ class Job(Integration):
     def __init__(self, spec: RunSpec):
         self.spec = spec
         self.id = identity(spec)
-        check_redraws(spec)
         self.tokens: Measure = build_tokens(spec.tokens)
         self.model = build_model(spec.model, self.tokens.d)
         check_common_noise(self.model)
@@ -87,14 +84,4 @@ def check_common_noise(model: Dynamics) -> None:
     require(
         hidden is None or hidden.beta.ndim == 0,
         "several betas are a batch of drifts; the beta of a common noise must be one number",
-    )
-
-
-def check_redraws(spec: RunSpec) -> None:
-    """Each redraw of random weights is a time the solver must not step over."""
-    period = getattr(getattr(spec.model, "weights", None), "period", None)
-    require(
-        period is None or spec.solve.t1 / period <= MOST_REDRAWS,
-        f"weights.period = {period} redraws the weights {spec.solve.t1 / (period or 1):.3g} times up "
-        f"to t1; the limit is {MOST_REDRAWS}",
     )

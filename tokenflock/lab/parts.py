@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import itertools
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -144,8 +145,9 @@ def cut(times: np.ndarray, clock: Clock, step: float | None) -> list[Part]:
 def _part(fine: np.ndarray, saved: np.ndarray, first: int, rows: int) -> Part:
     times, keep = fine[first : first + rows + 1], saved[first : first + rows + 1].copy()
     keep[0] = first == 0
-    # The last part repeats the end, so that it needs no program of its own.
-    missing = rows + 1 - len(times)
+    # The end is repeated, so that the last part needs no program of its own, nor do other numbers of saves up
+    # to the next power of two.
+    missing = 2 ** math.ceil(math.log2(rows + 1)) - len(times)
     return Part(np.pad(times, (0, missing), mode="edge"), np.pad(keep, (0, missing)))
 
 

@@ -215,12 +215,23 @@ def _limited(segment: Any, steps: Any, most: int) -> Any:
     return type(segment)(**{**vars(segment), "outcome": outcome})
 
 
+def _closing(times: np.ndarray) -> np.ndarray:
+    """The first of the rows that repeat the last one, of a part in which the run ended early.
+
+    Their times are infinite, which makes `from_segment` close with the state where it ended; or they are
+    the end of the part, where the step limit came.
+    """
+    table = times.reshape(-1, times.shape[-1])
+    found = np.zeros(times.shape[-1], bool)
+    found[np.argmax(np.all(table == table[:, -1:], axis=0))] = True
+    return found
+
+
 def _chained(segments: list[Any], keeps: list[np.ndarray]) -> Any:
     """Consecutive segments as one: the rows to keep, the last end, all the steps."""
     axis = segments[0].times.ndim - 1
-    if axis == 0 and segments[-1].outcome != 0:
-        # A row beyond the early end makes `from_segment` close with the state where it ended.
-        keeps = [*keeps[:-1], np.append(keeps[-1][:-1], True)]
+    if np.all(segments[-1].outcome != 0):
+        keeps = [*keeps[:-1], keeps[-1] | _closing(segments[-1].times)]
 
     def chain(parts: list[Any]) -> Any:
         rows = [np.compress(keep, part, axis) for keep, part in zip(keeps, parts, strict=True)]

@@ -12,6 +12,7 @@ from pydantic import Field
 from .. import measure
 from ..errors import require
 from ..memory import require_bytes
+from ..runtime import Scalar
 from ..space import Euclidean, Space, Sphere
 from .slots import Numbers, Seed, Strict, rectangle, spec_of
 
@@ -55,7 +56,9 @@ def _tokens_spec(law: str) -> Any:
             fields[name] = PARAMETERS[name]
         else:
             missing = parameter.default is inspect.Parameter.empty
-            fields[name] = (hints[name], ... if missing else parameter.default)
+            # A number that may be traced in Python is a plain one in a file.
+            kind = float if hints[name] == Scalar else hints[name]
+            fields[name] = (kind, ... if missing else parameter.default)
     fields["law"] = (Literal[law], ...)
     return spec_of(f"{law.capitalize()}Tokens", TokensBase, fields)
 

@@ -12,8 +12,8 @@ from ..density import Density
 from ..describe import describe
 from ..dynamics import has_beta_batch
 from ..errors import require
-from ..integrate.assemble import coords_of, describe_numerics
-from ..integrate.core import Segment
+from ..integrate.assemble import close_batch, coords_of, describe_numerics
+from ..integrate.core import Segment, widened
 from ..integrate.outcome import GOOD, advise, count_outcomes, name_outcomes
 from ..observables import Observable, free_energy
 from ..observables.naming import check_names
@@ -101,12 +101,11 @@ def _rows(segment: Segment, lead: tuple[str, ...]) -> tuple[dict[str, Any], Any]
         }
         return rows, np.append(times[done], float(segment.final_time))
     reached = np.isfinite(times)
-    keep = np.any(reached, axis=0)
-    rows = {}
-    for name, value in segment.saved.items():
-        mask = reached.reshape(reached.shape + (1,) * (value.ndim - 2))
-        rows[name] = np.where(mask, np.asarray(value), np.nan)[:, keep]
-    return rows, np.min(times, axis=0)[keep]
+    rows = {
+        name: np.where(widened(reached, value), np.asarray(value), np.nan)
+        for name, value in segment.saved.items()
+    }
+    return close_batch(rows, segment.final_saved, segment.final_time, np.min(times, axis=0))
 
 
 def _inner_axes(plan: DensityPlan, x0: Density) -> dict[str, tuple[str, ...]]:

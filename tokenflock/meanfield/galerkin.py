@@ -355,7 +355,10 @@ class Galerkin(Scheme):
         most = _largest_harmonic(asked, self.basis.space.d)
         shares = jnp.where(upper, jnp.abs(state), 0.0) / most
         end = _largest_harmonic(jnp.asarray(float(last)), self.basis.space.d)
-        return end * jnp.max(shares ** (last / asked))
+        # A power below 2 has no second derivative at zero; coefficients that are zero foretell zero.
+        is_zero = shares == 0
+        foretold = jnp.where(is_zero, 1.0, shares) ** (last / asked)
+        return end * jnp.max(jnp.where(is_zero, 0.0, foretold))
 
     def measure(self, state: Array) -> Measure:
         return self.basis.measure(self._masses(self.basis.synthesise(state)))

@@ -108,12 +108,20 @@ def settle(
     for thing in things:
         value = look(thing)
         axes = thing.axes or _inferred(thing.name, value.shape, lambda: grown(thing))  # noqa: B023
-        found = dataclasses.replace(thing, axes=axes)
+        found = _counting_heads(dataclasses.replace(thing, axes=axes), value.shape)
         _check_axes(found, value.shape, known)
         known.update(zip(axes, value.shape, strict=True))
         settled.append(found)
     check_names(settled)
     return tuple(settled)
+
+
+def _counting_heads(thing: Observable, shape: tuple[int, ...]) -> Observable:
+    """Heads are labelled from 1 on, as in traces: .sel(head=1) is the first."""
+    if "head" not in thing.axes or "head" in thing.coords or len(shape) != len(thing.axes):
+        return thing
+    heads = tuple(range(1, shape[thing.axes.index("head")] + 1))
+    return dataclasses.replace(thing, labels=(*thing.labels, ("head", heads)))
 
 
 def shape_of(thing: Observable, value: Callable[[], Any], given: Any) -> Any:
@@ -157,6 +165,10 @@ def _traced_shape(thing: Observable, value: Callable[[], Any]) -> Any:
             "model, reduction) and is compiled, so it must use jax.numpy and return one array"
         )
         raise
+    require(
+        not jnp.issubdtype(found.dtype, jax.dtypes.extended),
+        f"the observable {thing.name!r} must give numbers, and gave {found.dtype}",
+    )
     require(
         not jnp.issubdtype(found.dtype, jnp.complexfloating),
         f"the observable {thing.name!r} has complex values, which are not kept; observe its real and "

@@ -23,7 +23,7 @@ from ..integrate.api import prepare
 from ..integrate.core import Plan
 from ..integrate.save import filled_jumps
 from ..lab.files import validated
-from ..lab.job import check_common_noise, check_redraws
+from ..lab.job import check_common_noise
 from ..lab.spec import RunSpec, build_model
 from ..lab.tokens import build_tokens
 from ..measure import Measure
@@ -103,7 +103,6 @@ class Cells:
 
     def _validated(self, index: Index) -> RunSpec:
         spec = validated(self.sweep.cell_table(index), "this cell")
-        check_redraws(spec)
         beta = getattr(spec.model, "beta", None)
         require(not isinstance(beta, list), "a cell has one beta, not a list of them")
         require(getattr(spec.tokens, "samples", None) is None, "a cell has no samples of its own")
