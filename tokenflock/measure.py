@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import require
-from .runtime import ArrayLike, Scalar, as_array, is_traced, known
+from .runtime import ArrayLike, Number, as_array, is_traced, known
 from .space import Euclidean, Space, Sphere, normalise
 
 ON_SPHERE_TOLERANCE = 1e-6
@@ -166,12 +166,13 @@ def box(
     space: Euclidean,
     n: int,
     seed: int,
-    half_width: Scalar,
+    half_width: Number,
     samples: int | Sequence[int] | None = None,
 ) -> Measure:
     """n independent tokens uniform in [-half_width, half_width]^d (2305.05465's experiments)."""
     require(
-        is_traced(half_width) or half_width > 0, f"half_width must be positive, got {half_width}"
+        is_traced(half_width) or bool(half_width > 0),
+        f"half_width must be positive, got {half_width}",
     )
     shape = (*_shape(n, samples), space.d)
     x = jr.uniform(jr.key(seed), shape, minval=-half_width, maxval=half_width, dtype=jnp.float64)
@@ -192,7 +193,7 @@ def cap(
     space: Sphere,
     n: int,
     seed: int,
-    radius: Scalar,
+    radius: Number,
     centre: ArrayLike | None = None,
     samples: int | Sequence[int] | None = None,
 ) -> Measure:
@@ -201,7 +202,9 @@ def cap(
     The angle is uniform in [0, radius] and the direction is isotropic: a start inside a cap, not the
     uniform law restricted to it.
     """
-    require(is_traced(radius) or 0 < radius <= np.pi, f"radius must lie in (0, pi], got {radius}")
+    require(
+        is_traced(radius) or bool(0 < radius <= np.pi), f"radius must lie in (0, pi], got {radius}"
+    )
     default = jnp.zeros(space.d).at[0].set(1.0)
     given = default if centre is None else as_array(centre)
     require(
@@ -218,7 +221,7 @@ def mixture(
     centres: ArrayLike,
     per_cluster: int,
     seed: int,
-    radius: Scalar,
+    radius: Number,
     samples: int | Sequence[int] | None = None,
 ) -> Measure:
     """`per_cluster` tokens in a cap of the given radius around each centre (k, d)."""
@@ -238,7 +241,7 @@ def mixture(
 
 
 def _around(
-    key: Array, space: Sphere, axis: Array, radius: Scalar, shape: tuple[int, ...]
+    key: Array, space: Sphere, axis: Array, radius: Number, shape: tuple[int, ...]
 ) -> Array:
     turn, direction = jr.split(key)
     tangent = normalise(space.project(axis, space.sample_uniform(direction, shape)))
@@ -247,7 +250,7 @@ def _around(
 
 
 @known()
-def equiangular(space: Sphere, n: int, correlation: Scalar = 0.0) -> Measure:
+def equiangular(space: Sphere, n: int, correlation: Number = 0.0) -> Measure:
     """n tokens with <x_i, x_j> = correlation for all i != j (needs d >= n).
 
     Rows of the Cholesky factor of (1-rho) I + rho 11^T, rho in (-1/(n-1), 1). rho = 0 is the
@@ -255,7 +258,7 @@ def equiangular(space: Sphere, n: int, correlation: Scalar = 0.0) -> Measure:
     """
     _shape(n, None)
     require(
-        is_traced(correlation) or -1.0 / (n - 1) < correlation < 1.0,
+        is_traced(correlation) or bool(-1.0 / (n - 1) < correlation < 1.0),
         f"correlation must lie in (-1/(n-1), 1) = ({-1 / (n - 1):.4g}, 1), got {correlation}",
     )
     require(space.d >= n, f"an equiangular start needs d >= n, got d={space.d} < n={n}")

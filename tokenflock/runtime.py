@@ -16,6 +16,8 @@ from jaxtyping import Array
 ArrayLike = jax.typing.ArrayLike | Sequence[Any]
 # What a time, a step or another single number may be inside compiled code.
 Scalar = jax.typing.ArrayLike
+# One real number, plain or traced.
+Number = float | Array
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from pydantic import Field
 from .. import measure
 from ..errors import require
 from ..memory import require_bytes
-from ..runtime import Scalar
+from ..runtime import Number
 from ..space import Euclidean, Space, Sphere
 from .slots import Numbers, Seed, Strict, rectangle, spec_of
 
@@ -57,7 +57,7 @@ def _tokens_spec(law: str) -> Any:
         else:
             missing = parameter.default is inspect.Parameter.empty
             # A number that may be traced in Python is a plain one in a file.
-            kind = float if hints[name] == Scalar else hints[name]
+            kind = float if hints[name] == Number else hints[name]
             fields[name] = (kind, ... if missing else parameter.default)
     fields["law"] = (Literal[law], ...)
     return spec_of(f"{law.capitalize()}Tokens", TokensBase, fields)

@@ -100,7 +100,7 @@ def _rows(segment: Segment, lead: tuple[str, ...]) -> tuple[dict[str, Any], Any]
             for name, value in segment.saved.items()
         }
         return rows, np.append(times[done], float(segment.final_time))
-    reached = np.isfinite(times)
+    reached: Any = np.isfinite(times)
     rows = {
         name: np.where(widened(reached, value), np.asarray(value), np.nan)
         for name, value in segment.saved.items()
