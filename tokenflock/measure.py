@@ -19,8 +19,6 @@ from .runtime import ArrayLike, Number, as_array, is_traced, known
 from .space import Euclidean, Space, Sphere, normalise
 
 ON_SPHERE_TOLERANCE = 1e-6
-# Folded into the seed of `perturbed`.
-PERTURBATION = 1
 
 
 class Measure(eqx.Module):
@@ -293,10 +291,11 @@ def from_angles(angles: ArrayLike, weights: ArrayLike | None = None) -> Measure:
 
 @known()
 def perturbed(measure: Measure, scale: float, seed: int) -> Measure:
-    """Add N(0, scale^2) and retract: leave a saddle explicitly, from a seed, not by rounding."""
-    # Tokens drawn from the same seed would only be stretched by the numbers they were made of.
-    key = jr.fold_in(jr.key(seed), PERTURBATION)
-    noise = scale * jr.normal(key, measure.points.shape, dtype=measure.points.dtype)
+    """Add N(0, scale^2) and retract: leave a saddle explicitly, from a seed, not by rounding.
+
+    Take another seed than that of a uniform start: the same numbers would only stretch its tokens.
+    """
+    noise = scale * jr.normal(jr.key(seed), measure.points.shape, dtype=measure.points.dtype)
     return measure.at(measure.space.retract(measure.points + noise), measure.radii)
 
 

@@ -171,7 +171,9 @@ def test_a_collapse_reads_one_to_the_precision_of_the_states(kind, rank, rest):
     found = cloud(torch.as_tensor(states, dtype=kind), reference_beta=20.0)
     assert found["effective_rank"] == pytest.approx(1.0, abs=rank)
     assert found["anisotropy"] == pytest.approx(1.0, abs=rest)
-    assert found["scaled_energy"] == pytest.approx(1.0, abs=rest)
+    # A cosine is a sum of 300 products in an order that depends on the processor, and beta multiplies it.
+    rounding = 20.0 * np.sqrt(300) * torch.finfo(kind).eps
+    assert found["scaled_energy"] == pytest.approx(1.0, abs=max(rounding, 1e-8))
     for name in ("mean_cosine", "sphere_cosine", "order_parameter"):
         assert found[name] == pytest.approx(1.0, abs=1e-8), name
     assert found["clusters_at"].tolist() == [1, 1, 1]

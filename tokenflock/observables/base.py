@@ -44,7 +44,7 @@ class Observable(eqx.Module):
     compute: Callable[..., Array] = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True, default=())
     parameters: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
-    labels: tuple[tuple[str, tuple[float, ...]], ...] = eqx.field(static=True, default=())
+    labels: tuple[tuple[str, tuple[float | int, ...]], ...] = eqx.field(static=True, default=())
     data: dict[str, Array] = eqx.field(default_factory=dict)
     says: str = eqx.field(static=True, default="")
     notes: Callable[..., dict[str, Any]] | None = eqx.field(static=True, default=None)
