@@ -172,21 +172,26 @@ def test_random_chains_take_functions():
 
 @pytest.mark.slow
 def test_a_density_takes_functions_and_does_not_mistake_them_for_its_own():
-    """A user's `entropy` is not the density's, which has that name."""
+    """A user's `entropy` is not the density's, which has that name: it is asked to take another."""
 
     def entropy(snapshot):
         return jnp.sum(snapshot.measure.weights * snapshot.measure.points[:, 0])
+
+    def first_moment(snapshot):
+        return entropy(snapshot)
 
     def moments(snapshot):
         return snapshot.measure.weights @ snapshot.measure.points
 
     start = flock.Density.from_law(flock.Fourier(8), lambda x: 1 + 0.4 * x[:, 0])
-    save = flock.Save(observe=[entropy, moments], states=True)
+    with pytest.raises(flock.InputError, match="'entropy' cannot name this observable"):
+        flock.Save(observe=[entropy])
+    save = flock.Save(observe=[first_moment, moments], states=True)
     run = flock.solve(flock.SA(0.5), start, t1=0.01, **LOOSE, save=save)
     assert run["moments"].dims == ("time", "moments_dim_0")
     # int x (1 + 0.4 x) over the circle is 0.2.
-    np.testing.assert_allclose(run.array("entropy", time=0), 0.2, atol=1e-12)
-    np.testing.assert_allclose(run.observe(entropy), run["moments"][:, 0], atol=1e-12)
+    np.testing.assert_allclose(run.array("first_moment", time=0), 0.2, atol=1e-12)
+    np.testing.assert_allclose(run.observe(first_moment), run["moments"][:, 0], atol=1e-12)
     with pytest.raises(flock.InputError, match="complex"):
         flock.solve(
             flock.SA(0.5), start, t1=0.01, **LOOSE, save=flock.Save(observe=[lambda s: 1j * s.t])
