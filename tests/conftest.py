@@ -1,7 +1,6 @@
 """Shapes are checked in every test: jaxtyping annotations of the numerical modules, by beartype."""
 
 import os
-from pathlib import Path
 
 # Test processes share the cores: threads of BLAS and OpenMP in each would wait for one another at
 # every small operation. They read this when they are loaded, so it stands before every import.
@@ -11,12 +10,13 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import matplotlib as mpl  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+from compiled_programs import count_programs, make_room  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
 CHECKED = [
     "tokenflock.space",
     "tokenflock.measure",
-    "tokenflock.graph",
+    "tokenflock.connected_components",
     "tokenflock.masks",
     "tokenflock.kinds",
     "tokenflock.weights",
@@ -29,6 +29,7 @@ CHECKED = [
 ]
 install_import_hook(CHECKED, "beartype.beartype")
 mpl.use("Agg")
+count_programs()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -48,17 +49,8 @@ def same_draws_in_any_order(request):
         generator.bit_generator.state = start
 
 
-# Every compiled program maps some pages of memory, and Linux allows a process 65,530 maps: beyond it the
-# compiler dies with a segmentation fault.
-MOST_MAPS = 40_000
-
-
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def room_for_more_programs():
-    """Forget compiled programs once they fill most of what a process may map."""
+    """Long files compile more programs than a process may hold."""
     yield
-    maps = Path("/proc/self/maps")
-    if maps.exists() and len(maps.read_bytes().splitlines()) > MOST_MAPS:
-        import jax
-
-        jax.clear_caches()
+    make_room()

@@ -114,8 +114,8 @@ def test_the_spec_it_carries_is_the_run_of_its_first_sample(numerics):
     spec = found.attrs["spec"]
     spec["model"]["beta"] = 2.0
     job = Job(RunSpec.model_validate(spec))
-    run = flock.solve(job.model, job.tokens, 1.0, rtol=1e-9, atol=1e-11) if "rtol" in numerics else (
-        flock.solve(job.model, job.tokens, 1.0, **numerics)
+    run = flock.solve(job.model, job.x0, 1.0, rtol=1e-9, atol=1e-11) if "rtol" in numerics else (
+        flock.solve(job.model, job.x0, 1.0, **numerics)
     )  # fmt: skip
     expected = np.linalg.norm(np.mean(run.final.points, axis=0))
     assert float(found.order_parameter.sel(beta=2.0)[-1]) == pytest.approx(expected, abs=1e-6)

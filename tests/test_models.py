@@ -9,7 +9,7 @@ import scipy.special
 from scipy.linalg import expm
 
 import tokenflock as flock
-from tokenflock.dynamics import State
+from tokenflock.dynamics import Particles
 
 N, D = 7, 3
 RNG = np.random.default_rng(5)
@@ -28,7 +28,7 @@ def project(x, v):
 
 
 def velocity(model, tokens, t=0.0, reduction=None):
-    state = model.initial_state(tokens)
+    state = model.particles(tokens)
     return model.velocity(t, state, tokens, reduction or flock.Dense())
 
 
@@ -343,6 +343,6 @@ def test_self_term_keeps_relative_accuracy_far_below_rounding():
 
 
 def test_states_of_a_measure_are_what_a_model_starts_from():
-    state = flock.SA(1.0, normalisation=flock.PreLN()).initial_state(TOKENS)
-    assert isinstance(state, State)
+    state = flock.SA(1.0, normalisation=flock.PreLN()).particles(TOKENS)
+    assert isinstance(state, Particles)
     np.testing.assert_array_equal(state.radii, np.ones(N))

@@ -8,7 +8,7 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.lab.files import parse
-from tokenflock.lab.run import make_job
+from tokenflock.lab.job import Job
 from tokenflock.neurons import RandomNeurons
 
 D, STEP = 3, 0.25
@@ -149,7 +149,7 @@ step = 0.25
 
 
 def test_a_spec_says_it():
-    term = make_job(parse(SPEC)).model.parts()[1]
+    term = Job(parse(SPEC)).model.parts()[1]
     for m in range(2):
         assert jax.tree.all(
             jax.tree.map(

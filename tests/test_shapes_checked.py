@@ -5,7 +5,7 @@ import jaxtyping
 import pytest
 
 import tokenflock as flock
-from tokenflock.graph import component_labels
+from tokenflock.connected_components import component_labels
 
 
 def test_a_wrong_shape_is_refused_at_the_call():

@@ -14,8 +14,8 @@ import pytest
 
 import tokenflock as flock
 from tokenflock import store
-from tokenflock.describe import describe, rebuild
 from tokenflock.locking import only_writer_of
+from tokenflock.serialise import describe, rebuild
 from tokenflock.trajectory import Trajectory
 
 

@@ -130,6 +130,7 @@ from .reduce import Spectral as Spectral
 from .reduce import Tiled as Tiled
 from .space import Euclidean as Euclidean
 from .space import Sphere as Sphere
+from .states import State as State
 from .store import open as open
 from .sweeps.api import sweep as sweep
 from .sweeps.reading import open_sweep as open_sweep

@@ -107,7 +107,7 @@ class Discretisation(eqx.Module):
 
     # Names of the axes of the state, for labelled results.
     axes: ClassVar[tuple[str, ...]]
-    # What the end of a run at `largest_tail` is called (integrate.outcome).
+    # What the end of a run at `largest_tail` is called (outcomes).
     lost_outcome: ClassVar[str] = "unresolved"
 
     @property
@@ -124,6 +124,11 @@ class Discretisation(eqx.Module):
     @abc.abstractmethod
     def largest_tail(self) -> float:
         """The tail at which a run stops, since finer scales than the discretisation's have grown."""
+
+    @property
+    def labels(self) -> dict[str, np.ndarray]:
+        """Values along the axes of the state that have some."""
+        return {}
 
     @abc.abstractmethod
     def scheme(self) -> Scheme:
@@ -231,3 +236,21 @@ class Density(eqx.Module):
     def at(self, state: Array) -> Density:
         """Another state of the same discretisation (no checks: used inside compiled code)."""
         return eqx.tree_at(lambda density: density.state, self, state)
+
+
+class HeldDensity(eqx.Module):
+    """A density at one moment, with the tables of its discretisation: what observables see of it."""
+
+    density: Density
+    scheme: Scheme
+
+    def as_measure(self) -> Measure:
+        """Points and weights with the same integrals."""
+        return self.scheme.measure(self.density.state)
+
+    def functional(self, name: str) -> Functional | None:
+        """f(model, t, **parameters) of an observable with a formula of its own here."""
+        own = self.scheme.functionals().get(name)
+        if own is None:
+            return None
+        return lambda model, t, **parameters: own(model, t, self.density.state, **parameters)

@@ -6,7 +6,6 @@ Everything physical lives here; tolerances, steps and reductions belong to `solv
 from __future__ import annotations
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -46,8 +45,8 @@ class Clusters(eqx.Module):
         return jax.tree.map(jnp.zeros_like, self)
 
 
-class State(eqx.Module):
-    """What is integrated: directions or positions, and radii where the scheme moves them."""
+class Particles(eqx.Module):
+    """The numbers of moving tokens: directions or positions, and radii where the scheme moves them."""
 
     points: Float[Array, "*batch n d"]
     radii: Float[Array, "*batch n"] | None = None
@@ -155,13 +154,13 @@ class Dynamics(eqx.Module):
         force = self.terms.field(t, x, mu, reduction or Dense())
         return mu.space.project(x, force)
 
-    def velocity(self, t: Scalar, state: State, mu: Measure, reduction: Reduction) -> State:
+    def velocity(self, t: Scalar, state: Particles, mu: Measure, reduction: Reduction) -> Particles:
         """Time derivative of the state; points are retracted first, so stages may leave the space."""
         here = self._here(state, mu)
         points, radial = self._rates(t, here, reduction)
         if state.clusters is None:
-            return State(points, radial)
-        return State(state.clusters.follow(points), radial, state.clusters.at_rest())
+            return Particles(points, radial)
+        return Particles(state.clusters.follow(points), radial, state.clusters.at_rest())
 
     def _rates(self, t: Scalar, here: Measure, reduction: Reduction) -> tuple[Array, Array | None]:
         """Velocity of the points and of the radii."""
@@ -173,7 +172,7 @@ class Dynamics(eqx.Module):
         push, radial = scheme.velocity(t, here.points, here.radii, force)
         return here.space.project(here.points, push), radial
 
-    def _here(self, state: State, mu: Measure) -> Measure:
+    def _here(self, state: Particles, mu: Measure) -> Measure:
         """The measure of a state: retracted points, and its masses if tokens have merged."""
         here = mu.at(mu.space.retract(state.points), state.radii)
         if state.clusters is None:
@@ -181,35 +180,35 @@ class Dynamics(eqx.Module):
         return eqx.tree_at(lambda m: m.weights, here, state.clusters.masses)
 
     def layer(
-        self, t: Scalar, state: State, mu: Measure, step: Scalar, reduction: Reduction
-    ) -> State:
+        self, t: Scalar, state: Particles, mu: Measure, step: Scalar, reduction: Reduction
+    ) -> Particles:
         """One layer of the discrete network: x <- N(x + step A(x)), or the scheme's own update."""
         here = mu.at(state.points, state.radii)
         force = self.frame.force(self.terms, t, here, reduction)
         if isinstance(mu.space, Euclidean):
-            return State(state.points + step * force, None)
-        return State(*self.scheme().layer(t, state.points, state.radii, force, step))
+            return Particles(state.points + step * force, None)
+        return Particles(*self.scheme().layer(t, state.points, state.radii, force, step))
 
     def displacement(
-        self, t: Scalar, state: State, mu: Measure, increment: Array, reduction: Reduction
-    ) -> State:
+        self, t: Scalar, state: Particles, mu: Measure, increment: Array, reduction: Reduction
+    ) -> Particles:
         """The tangent step made by a Brownian increment."""
         assert self.noise is not None
         here = self._here(state, mu)
         amplitude = self.noise.amplitude(t, here.points, here, reduction)
         step = mu.space.project(here.points, self.noise.apply(amplitude, increment))
-        return State(step, None if state.radii is None else jnp.zeros_like(state.radii))
+        return Particles(step, None if state.radii is None else jnp.zeros_like(state.radii))
 
     def scheme(self) -> Normalisation:
         """The normalisation scheme in force on a sphere (post-LN unless stated)."""
         return PostLN() if self.normalisation is None else self.normalisation
 
-    def initial_state(self, mu: Measure) -> State:
+    def particles(self, mu: Measure) -> Particles:
         """The state at t = 0; radii start at 1 unless the measure brings its own."""
         if isinstance(mu.space, Euclidean) or not self.scheme().moves_radii:
-            return State(mu.points, None)
+            return Particles(mu.points, None)
         radii = jnp.ones(mu.points.shape[:-1]) if mu.radii is None else mu.radii
-        return State(mu.points, radii)
+        return Particles(mu.points, radii)
 
     def attentions(self) -> list[Attention]:
         """The attention terms."""
@@ -250,35 +249,3 @@ class Dynamics(eqx.Module):
         if self.noise is not None:
             self.noise.check(mu)
         self.frame.check(self.terms, mu, t1)
-
-
-def has_beta_batch(model: Dynamics) -> bool:
-    """Whether beta is a vector: a batch of models."""
-    return any(part.beta.ndim == 1 for part in model.attentions())
-
-
-def beta_count(model: Dynamics) -> int:
-    """How many betas a batch of models has; 1 for a single model."""
-    return max((part.beta.size for part in model.attentions()), default=1)
-
-
-def beta_axes(model: Dynamics) -> Any:
-    """in_axes of a vmap over a batch of beta: 0 at the vector betas, None elsewhere."""
-    axes = jax.tree.map(lambda leaf: None, model)
-    found = [index for index, part in enumerate(model.attentions()) if part.beta.ndim == 1]
-    return eqx.tree_at(
-        lambda m: [m.attentions()[index].beta for index in found],
-        axes,
-        [0] * len(found),
-        is_leaf=lambda leaf: leaf is None,
-    )
-
-
-def first_beta(model: Dynamics) -> Dynamics:
-    """The first model of a batch of beta (the model itself if beta is a number)."""
-    found = [index for index, part in enumerate(model.attentions()) if part.beta.ndim == 1]
-    return eqx.tree_at(
-        lambda m: [m.attentions()[index].beta for index in found],
-        model,
-        [model.attentions()[index].beta[0] for index in found],
-    )

@@ -10,7 +10,6 @@ from .dynamics import Dynamics, Lab
 from .kinds import Softmax, Unnormalised
 from .masks import Full
 from .measure import Measure
-from .reduce import Reduction
 from .terms import Attention
 from .weights import Weights
 
@@ -47,21 +46,12 @@ def energy_violation(energy: np.ndarray, direction: int, time_axis: int) -> floa
     return float(max(0.0, np.nanmax(relative, initial=0.0)))
 
 
-def health_report(
-    model: Dynamics, measure: Measure, reduction: Reduction, arrays: dict[str, Any], time_axis: int
+def token_health(
+    model: Dynamics, measure: Measure, arrays: dict[str, Any], time_axis: int
 ) -> dict[str, Any]:
-    """Norm drift, monotonicity, finiteness, step counts, error bound."""
-    final = np.asarray(arrays["final_points"])
-    finite = bool(np.all(np.isfinite(final)))
-    report: dict[str, Any] = {
-        "finite": finite,
-        "norm_drift": measure.space.worst_defect(final),
-        "reduction_error_bound": reduction.error_bound(measure.n),
-    }
-    for name in ("steps", "accepted_steps", "rejected_steps"):
-        report[name] = int(np.sum(np.asarray(arrays[name])))
+    """How far the energy went in the forbidden direction, where there is one."""
     direction = energy_direction(model, measure)
-    if direction and ENERGY in arrays:
-        energy = np.asarray(arrays[ENERGY])
-        report["energy_violation"] = energy_violation(energy, direction, time_axis)
-    return report
+    if not direction or ENERGY not in arrays:
+        return {}
+    energy = np.asarray(arrays[ENERGY])
+    return {"energy_violation": energy_violation(energy, direction, time_axis)}

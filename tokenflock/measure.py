@@ -64,6 +64,14 @@ class Measure(eqx.Module):
         """Shape of the leading sample axes."""
         return self.points.shape[:-2]
 
+    def as_measure(self) -> Measure:
+        """Itself: densities have points and weights, too."""
+        return self
+
+    def functional(self, name: str) -> None:
+        """No observable has a formula of its own for tokens: each is computed from them."""
+        return None
+
     def at(self, points: Array, radii: Array | None = None) -> Measure:
         """The same weights at other points (no checks: used inside compiled code)."""
         moved = eqx.tree_at(lambda m: m.points, self, points)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jax
 
+from .batches import batch_count
 from .dynamics import Dynamics
 from .errors import TooLargeError, require
 from .measure import Measure
 from .reduce import Dense, Reduction
 from .terms import Attention
-
-if TYPE_CHECKING:
-    from .integrate.save import Save
 
 SHARE = 0.8
 LIMIT_VARIABLE = "TOKENFLOCK_MEMORY_GIB"
@@ -74,13 +71,13 @@ def check_memory(
     x0: Measure,
     reduction: Reduction,
     saves: int,
-    save: Save,
+    keep: bool,
     implicit: bool = False,
 ) -> None:
     """Estimate the largest temporary and the stored states; say what to change if they do not fit."""
     attentions = all_attentions(model)
     heads = max((part.weights.head_count() for part in attentions), default=1)
-    samples = max((part.beta.size for part in attentions), default=1)
+    samples = batch_count(model)
     for size in x0.batch_shape:
         samples *= size
     if attentions:
@@ -99,7 +96,7 @@ def check_memory(
             f"the Jacobians of an implicit solver (n={x0.n}, d={x0.d}, {samples} samples)",
             "use the default method, with a merge radius if tight clusters make it slow",
         )
-    if save.states:
+    if keep:
         require_bytes(
             8.0 * samples * saves * x0.n * x0.d,
             f"{saves} stored states",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -91,6 +92,7 @@ class Attention(Term):
     beta: Float[Array, "*betas"]
     kind: Kind
     mask: Mask
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"beta": (0,)}
 
     def __init__(
         self,

@@ -11,17 +11,18 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .density import Density
-from .describe import rebuild
 from .errors import InputError
-from .measure import Measure
+from .outcomes import GOOD, name_outcomes
 from .runtime import is_traced
+from .serialise import rebuild
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from .observables.base import Observable
+    from .density import Density
+    from .measure import Measure
     from .observables.settle import Observed
+    from .states import State
 
 
 class Trajectory:
@@ -43,8 +44,7 @@ class Trajectory:
         attributes: dict[str, Any],
         details: dict[str, dict[str, Any]] | None = None,
         model: Any = None,
-        measure: Measure | None = None,
-        density: Density | None = None,
+        state: State | None = None,
     ):
         self.arrays = arrays
         self.axes = axes
@@ -53,8 +53,7 @@ class Trajectory:
         self.details = details or {}
         # What made the run, while it is at hand; a stored run rebuilds both from its attributes.
         self._model = model
-        self._measure = measure
-        self._density = density
+        self._state = state
 
     @functools.cached_property
     def dataset(self) -> xr.Dataset:
@@ -158,31 +157,34 @@ class Trajectory:
         return self._end("final")
 
     def _end(self, which: str) -> Any:
-        if self.is_density:
-            return self.blank_density.at(jnp.asarray(self.arrays[f"{which}_state"]))
-        return self.measure_at(f"{which}_points")
+        return self.state.value(self._parts(which))
+
+    def _parts(self, which: str) -> dict[str, Any]:
+        """The arrays of one end of the run, by the names the state gives them."""
+        start = f"{which}_"
+        return {n.removeprefix(start): v for n, v in self.arrays.items() if n.startswith(start)}
+
+    @functools.cached_property
+    def state(self) -> State:
+        """What was integrated, without its numbers: how tokens or a density are held."""
+        from .states import from_description
+
+        return from_description(self.attributes) if self._state is None else self._state
 
     @property
     def is_density(self) -> bool:
         """Whether this is a run of the infinite-token limit, whose states are no tokens."""
         return "initial_state" in self.arrays
 
-    @functools.cached_property
+    @property
     def blank_density(self) -> Density:
-        """The density of a run without its state: how it is held."""
-        return rebuild(self.attributes["density"]) if self._density is None else self._density
+        """The density of a run without its numbers: how it is held."""
+        return self.state.density  # pyright: ignore[reportAttributeAccessIssue]
 
-    def measure_at(self, name: str) -> Measure:
-        """The measure of one stored array of tokens."""
-        blank = self.blank_measure
-        radii = self.arrays.get(name.replace("points", "radii"))
-        points = jnp.asarray(self.arrays[name])
-        return blank.at(points, None if radii is None else jnp.asarray(radii))
-
-    @functools.cached_property
+    @property
     def blank_measure(self) -> Measure:
         """The measure without its points: space, weights, order."""
-        return rebuild(self.attributes["measure"]) if self._measure is None else self._measure
+        return self.state.measure  # pyright: ignore[reportAttributeAccessIssue]
 
     @functools.cached_property
     def model(self) -> Any:
@@ -203,10 +205,8 @@ class Trajectory:
         return self._labelled("outcome", names.astype(str), self.batch_axes)
 
     def _outcome_names(self) -> np.ndarray:
-        from .integrate.outcome import GOOD, name_outcomes
-
         self._require_untraced("outcomes")
-        last = np.asarray(self.arrays["final_state" if self.is_density else "final_points"])
+        last = np.asarray(self.arrays.get("final_points", self.arrays.get("final_state")))
         inner = tuple(range(len(self.batch_axes), last.ndim))
         names = name_outcomes(self.arrays["outcome_code"], np.all(np.isfinite(last), axis=inner))
         broken = np.asarray(self.attributes.get("identity_broken", False))
@@ -278,14 +278,13 @@ class Trajectory:
         """
         import xarray as xr
 
-        from .observables.stored import observe_states
+        from .states.stored import observe_states
 
         model = self.model if model is None else model
-        blank = self.blank_density if self.is_density else self.blank_measure
         lead = self.axes["states"][: self.axes["states"].index("time") + 1]
         states = jnp.asarray(self.array("states"))
         thing, values = observe_states(
-            observable, model, blank, jnp.asarray(self.time), states, lead
+            observable, model, self.state, jnp.asarray(self.time), states, lead
         )
         coords = {name: self.coords[name] for name in lead if name in self.coords}
         return xr.DataArray(
@@ -293,7 +292,7 @@ class Trajectory:
             dims=(*lead, *thing.axes),
             coords={**coords, **thing.coords},
             name=thing.name,
-            attrs=attributes_on(thing, blank),
+            attrs=self.state.notes(thing),
         )
 
     @property
@@ -360,15 +359,6 @@ class Trajectory:
             found |= dict(zip(self.axes[name], np.shape(self.arrays[name]), strict=True))
         first = [axis for axis in (*self.batch_axes, "time") if axis in found]
         return {axis: found[axis] for axis in dict.fromkeys([*first, *found])}
-
-
-def attributes_on(observable: Observable, state: Measure | Density) -> dict[str, Any]:
-    """What is written beside the values; an observable with notes on tokens reads a density as those."""
-    if isinstance(state, Measure):
-        return observable.attributes_on(state)
-    if observable.notes is None:
-        return observable.attributes
-    return observable.attributes_on(state.as_measure())
 
 
 def reached_text(run: Trajectory) -> str:

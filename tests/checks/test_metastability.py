@@ -6,7 +6,7 @@ import pytest
 
 import tokenflock as flock
 from tokenflock import theory
-from tokenflock.dynamics import State
+from tokenflock.dynamics import Particles
 
 KINETIC = np.array(
     [
@@ -145,7 +145,7 @@ def test_T25_K5_1_growth_rates_of_the_particle_field(name, beta):
         for model, field in ((name, flock.USA(beta)), ("SA", flock.SA(beta))):
             theta = grid - 1e-4 * np.sin(k * grid) / k
             tokens = flock.from_angles(theta)
-            velocity = field.velocity(0.0, State(tokens.points), tokens, flock.Dense()).points
+            velocity = field.velocity(0.0, Particles(tokens.points), tokens, flock.Dense()).points
             rate = np.asarray(velocity[:, 1]) * np.cos(theta) - np.asarray(velocity[:, 0]) * np.sin(
                 theta
             )

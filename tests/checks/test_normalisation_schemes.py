@@ -9,7 +9,7 @@ import pytest
 
 import tokenflock as flock
 from tokenflock import theory
-from tokenflock.dynamics import State
+from tokenflock.dynamics import Particles
 
 SCHEMES = {
     "post": (flock.PostLN(), {}),
@@ -70,7 +70,7 @@ def test_T28_K6_3_printed_values():
 def test_T29_K6_4_initial_slopes(name):
     """gamma'(0) from the field, to 1e-12."""
     model = flock.SA(BETA, normalisation=SCHEMES[name][0])
-    state = model.initial_state(START)
+    state = model.particles(START)
     speed = model.velocity(0.0, state, START, flock.Dense()).points
     slope = float(speed[0] @ START.points[1] + START.points[0] @ speed[1])
     alpha = {key: value for key, value in SCHEMES[name][1].items() if key == "alpha"}
@@ -149,7 +149,7 @@ def test_T31_K6_7_kernels_reduce_to_USA():
     tokens = flock.uniform(flock.Sphere(3), 7, seed=2)
 
     def speed(model):
-        return model.velocity(0.0, State(tokens.points), tokens, flock.Dense()).points
+        return model.velocity(0.0, Particles(tokens.points), tokens, flock.Dense()).points
 
     np.testing.assert_allclose(
         speed(flock.KernelFlow([0.0, 1.0])), speed(flock.USA(0.0)), atol=1e-14
@@ -185,5 +185,5 @@ def test_T33_K6_10_mean_shift_identity():
 
     slope = jax.vmap(jax.grad(log_density))(tokens.points)
     expected = tokens.space.project(tokens.points, slope) / beta
-    measured = flock.SA(beta).velocity(0.0, State(tokens.points), tokens, flock.Dense()).points
+    measured = flock.SA(beta).velocity(0.0, Particles(tokens.points), tokens, flock.Dense()).points
     np.testing.assert_allclose(measured, expected, atol=1e-10)

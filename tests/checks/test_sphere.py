@@ -8,7 +8,7 @@ from scipy.linalg import expm
 
 import tokenflock as flock
 from tokenflock import theory
-from tokenflock.dynamics import State
+from tokenflock.dynamics import Particles
 
 MODELS = {"SA": flock.SA, "USA": flock.USA}
 # Flows of both models are compared where they differ; elsewhere the second runs with the slow tests.
@@ -17,7 +17,7 @@ TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 
 
 def field(model, tokens, t=0.0):
-    return np.asarray(model.velocity(t, State(tokens.points), tokens, flock.Dense()).points)
+    return np.asarray(model.velocity(t, Particles(tokens.points), tokens, flock.Dense()).points)
 
 
 @pytest.mark.parametrize(

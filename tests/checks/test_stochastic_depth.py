@@ -13,7 +13,7 @@ from tokenflock import theory
 from tokenflock.claims.stochastic import chain, hybrid
 from tokenflock.claims.stochastic.formations import formations, group_pull, measured_bend
 from tokenflock.claims.stochastic.two_tokens import absorption_error, undecided
-from tokenflock.dynamics import State
+from tokenflock.dynamics import Particles
 from tokenflock.random_depth.chains import overlaps, random_chains
 from tokenflock.random_depth.laws import AmongTokens, FixedScores, HeadLaw, Signs, Values
 from tokenflock.reduce import Dense
@@ -87,7 +87,7 @@ def test_the_layer_is_the_layer_of_the_engine():
     assert set(np.abs(values).ravel()) == {0.5}
     model = flock.SA(beta, flock.Weights(V=values[0, ..., 0]))
     start = flock.from_array(flock.Sphere(d), x[..., 0])
-    engine = model.layer(0.0, State(start.points), start, jnp.asarray(eta), Dense())
+    engine = model.layer(0.0, Particles(start.points), start, jnp.asarray(eta), Dense())
     np.testing.assert_allclose(
         chain.layer(x, beta, eta * values)[..., 0], engine.points, atol=1e-14
     )

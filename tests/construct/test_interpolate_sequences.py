@@ -8,8 +8,8 @@ import pytest
 import tokenflock as flock
 from tokenflock.construct import Attend, Push, error_table, forward, random_sequences
 from tokenflock.construct.sequences import collapse, sorted_pushes
-from tokenflock.describe import describe, rebuild
 from tokenflock.errors import InputError
+from tokenflock.serialise import describe, rebuild
 
 
 def by_hand(blocks, tokens):

@@ -7,7 +7,7 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.integrate.censoring import stop_quantiles
-from tokenflock.integrate.outcome import OUTCOMES, advise, count_outcomes, failure, succeeded
+from tokenflock.outcomes import OUTCOMES, advise, count_outcomes, failure, succeeded
 from tokenflock.trajectory import Trajectory
 
 LOOSE = {"rtol": 1e-6, "atol": 1e-8}

@@ -11,18 +11,15 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock.integrate.api import initial_state, prepare
+from tokenflock.integrate.api import prepare
 from tokenflock.integrate.core import integrate
+from tokenflock.integrate.numerics import Accuracy
 from tokenflock.integrate.save import FEWEST_ROWS, filled, filled_jumps
 from tokenflock.integrate.unchecked import unchecked
-from tokenflock.meanfield.api import density_plan
-from tokenflock.meanfield.solving import Flowing, integrate_density
+from tokenflock.states import as_state
 
 START = flock.uniform(flock.Sphere(2), n=3, seed=1)
 ADAPTIVE = {"rtol": 1e-6, "atol": 1e-8}
-NOTHING = {
-    name: None for name in ("rtol", "atol", "dt", "method", "merge", "clock", "reduction")
-} | {"save": flock.Save(every=0.5), "stop": (), "seed": 0, "max_steps": 64, "progress": False}
 WAYS = {
     "adaptive": (flock.SA(1.0), ADAPTIVE),
     "stiff": (flock.SA(1.0), {**ADAPTIVE, "method": flock.Stiff()}),
@@ -37,10 +34,16 @@ WAYS = {
 }
 
 
-def program(model, **given):
-    plan, measure, times = prepare(model, START, 1.0, **{**NOTHING, **given})
-    start = initial_state(model, measure, given.get("merge"))
-    return integrate.lower(plan, measure, start, jnp.asarray(times)).as_text()
+def program(model, start=START, merge=None, **given):
+    accuracy = Accuracy(
+        **{name: given.pop(name, None) for name in ("rtol", "atol", "dt", "method")}
+    )
+    state = as_state(start).with_options(merge, None)
+    save = flock.Save(every=0.5)
+    plan, state, times = prepare(
+        model, state, 1.0, accuracy._replace(max_steps=64), save=save, **given
+    )
+    return integrate.lower(plan, plan.start(state), jnp.asarray(times)).as_text()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -56,11 +59,7 @@ def test_a_bar_does():
 
 def test_the_program_of_a_density_does_not_call_back_either():
     start = flock.Density.from_law(flock.Fourier(modes=8), flock.laws.cosine(amplitude=0.2, mode=1))
-    given = {name: NOTHING[name] for name in ("dt", "method", "clock", "stop", "save")}
-    model = flock.NoisyUSA(1.0, temperature=0.1)
-    plan, times = density_plan(model, start, 1.0, **ADAPTIVE, **given, max_steps=64, progress=False)
-    flowing = Flowing(start.state, jnp.zeros(()))
-    assert "callback" not in integrate_density.lower(plan, flowing, jnp.asarray(times)).as_text()
+    assert "callback" not in program(flock.NoisyUSA(1.0, temperature=0.1), start, **ADAPTIVE)
 
 
 def test_derivatives_do_not_call_back_either():

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import tomli_w
+from compiled_programs import make_room
 from gentle_mutants import BASES as BASE_TABLES
 from gentle_mutants import mutant
 from typer.testing import CliRunner
@@ -12,9 +13,9 @@ from typer.testing import CliRunner
 import tokenflock as flock
 from tokenflock.cli import app
 from tokenflock.errors import InputError, TokenflockError
+from tokenflock.integrate.core import integrate
 from tokenflock.lab.files import parse, render
-from tokenflock.lab.parts import Integration
-from tokenflock.lab.run import make_job
+from tokenflock.lab.job import Job
 from tokenflock.sweeps.cells import Cells
 from tokenflock.sweeps.plan import parse_sweep
 
@@ -38,6 +39,7 @@ def tried(seed, place, **options):
 
     Whatever came of it: an exit code of ours, a sentence, nothing half-written, and results that open.
     """
+    make_room()
     name, changes, table = mutant(seed, **options)
     is_sweep = "sweep" in BASE_TABLES[name]
     command = ["sweep", "--workers", "1"] if is_sweep else ["run"]
@@ -76,16 +78,15 @@ def share_programs(patch):
     """Runs whose programs have the same shapes compile one: what is compiled is not tried here."""
 
     def compile_it(job):
-        program = job._function()
         try:
-            program(*job._arguments(job.start(), job.parts[0]))
+            integrate(*job._arguments(job.start(), job.parts[0]))
         except TokenflockError:
             raise
         except Exception as error:
             raise InputError(f"this spec does not make a program: {error}") from error
-        job._program = program
+        job._program = integrate
 
-    patch.setattr(Integration, "compile", compile_it)
+    patch.setattr(Job, "compile", compile_it)
     patch.setattr("tokenflock.lab.parts.PARTS", 2)
     patch.setenv("TOKENFLOCK_MEMORY_GIB", "0.5")
 
@@ -123,6 +124,6 @@ def _built(text, is_sweep):
         return "accepted"
     spec = parse(text)
     assert parse(render(spec)) == spec
-    job = make_job(spec)
+    job = Job(spec)
     assert job.parts[-1].times[-1] == spec.solve.t1
     return "accepted"

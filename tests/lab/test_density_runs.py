@@ -5,8 +5,9 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.errors import InputError
-from tokenflock.lab.density import DensityJob, build_density
-from tokenflock.lab.files import parse, render, validated
+from tokenflock.lab.density import build_density
+from tokenflock.lab.files import parse, render
+from tokenflock.lab.job import Job
 from tokenflock.lab.run import run_spec
 from tokenflock.models import USA
 from tokenflock.observables import entropy
@@ -119,14 +120,7 @@ def test_wrong_tables_get_a_sentence(change, sentence):
 )
 def test_wrong_laws_get_a_sentence(change, sentence):
     with pytest.raises(InputError, match=sentence):
-        DensityJob(parse(SPEC, change))
-
-
-def test_sweeps_and_pages_say_that_they_move_tokens():
-    import tomllib
-
-    with pytest.raises(InputError, match="which only `tokenflock run` moves"):
-        validated(tomllib.loads(SPEC), "the sweep")
+        Job(parse(SPEC, change))
 
 
 @pytest.mark.parametrize(

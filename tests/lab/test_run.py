@@ -137,7 +137,7 @@ class TestNumbers:
         parts = run_spec(job.spec, tmp_path / "run", False, False, silent)
         whole = flock.solve(
             job.model,
-            job.tokens,
+            job.x0,
             8.0,
             rtol=1e-10,
             atol=1e-12,

@@ -7,7 +7,7 @@ import pytest
 from tokenflock.errors import InputError
 from tokenflock.lab.catalogue import example_names, example_text
 from tokenflock.lab.files import content, identity, parse, read_text, render
-from tokenflock.lab.run import make_job
+from tokenflock.lab.job import Job
 
 SPHERE = example_text("sphere")
 
@@ -26,7 +26,7 @@ class TestExamples:
         spec = parse(example_text(name))
         assert spec.title == name
         assert spec.says.endswith(".")
-        assert make_job(spec).parts
+        assert Job(spec).parts
 
     @pytest.mark.parametrize("name", example_names())
     def test_the_printed_spec_is_the_same_spec(self, name):
@@ -252,46 +252,46 @@ class TestRefusals:
             f"tokens={{law='mixture', d=2, per_cluster=3, radius=0.1, seed=0, centres={centres}}}"
         )
         with pytest.raises(InputError, match=r"centres must have shape \(k, 2\), one row each"):
-            make_job(parse(SPHERE, [tokens]))
+            Job(parse(SPHERE, [tokens]))
 
     def test_centres_of_arcs(self):
         tokens = "tokens={law='arcs', d=2, per_cluster=3, width=0.1, seed=0, centres=[[0.0, 2.0]]}"
         with pytest.raises(InputError, match="centres must be angles"):
-            make_job(parse(SPHERE, [tokens]))
+            Job(parse(SPHERE, [tokens]))
 
     @pytest.mark.parametrize(("settings", "words"), REFUSED, ids=lambda value: str(value)[:50])
     def test_a_sentence_that_names_the_key(self, settings, words, monkeypatch):
         monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "4")
         with pytest.raises(InputError) as caught:
-            make_job(parse(SPHERE, settings))
+            Job(parse(SPHERE, settings))
         assert words in str(caught.value)
         assert "\n" not in str(caught.value)
 
     @pytest.mark.parametrize(("points", "words"), REFUSED_POINTS)
     def test_tokens_one_by_one(self, points, words):
         with pytest.raises(InputError) as caught:
-            make_job(parse(POINTS.replace("{points}", points)))
+            Job(parse(POINTS.replace("{points}", points)))
         assert words in str(caught.value)
 
     @pytest.mark.parametrize("missing", ["rtol = 1e-8\n", "atol = 1e-10\n"])
     def test_an_accuracy_must_be_stated(self, missing):
         with pytest.raises(InputError, match="state the accuracy you need"):
-            make_job(parse(SPHERE.replace(missing, "")))
+            Job(parse(SPHERE.replace(missing, "")))
 
-    def test_several_betas_do_not_fit_into_a_noise(self):
-        with pytest.raises(InputError, match="common noise must be one number"):
-            make_job(parse(example_text("stochastic"), ["beta=[1.0, 2.0]"]))
+    def test_several_betas_of_a_common_noise_are_a_batch(self):
+        job = Job(parse(example_text("stochastic"), ["beta=[1.0, 2.0]"]))
+        assert job.lead_shape[0] == 2
 
     def test_clusters_on_the_plane_stop_at_a_distance(self):
         text = example_text("polytope")
-        assert make_job(parse(text, ["stop.clusters={count=2, distance=0.1}"])).plan.stops
+        assert Job(parse(text, ["stop.clusters={count=2, distance=0.1}"])).plan.stops
         with pytest.raises(InputError, match=r"angle|distance"):
-            make_job(parse(text, ["stop.clusters={count=2}"]))
+            Job(parse(text, ["stop.clusters={count=2}"]))
 
     def test_fixed_steps_beyond_the_limit_are_counted_before_the_run(self):
         text = SPHERE.replace("rtol = 1e-8", "dt = 1e-9").replace("atol = 1e-10", "")
         with pytest.raises(InputError, match=r"3e\+10 steps, more than max_steps = 100000"):
-            make_job(parse(text))
+            Job(parse(text))
 
     @pytest.mark.parametrize("key", ["model", "tokens", "solve"])
     def test_a_missing_table_is_named(self, key):
@@ -327,4 +327,4 @@ class TestRefusals:
     def test_a_bad_memory_limit_is_an_input_error(self, monkeypatch):
         monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "lots")
         with pytest.raises(InputError, match="TOKENFLOCK_MEMORY_GIB must be a positive number"):
-            make_job(parse(SPHERE))
+            Job(parse(SPHERE))

@@ -17,7 +17,7 @@ from tokenflock.meanfield.circle import Fourier
 from tokenflock.meanfield.kernel import kernel_series
 from tokenflock.meanfield.laws import cosine, uniform
 from tokenflock.meanfield.quantiles import Quantiles
-from tokenflock.meanfield.solving import DiagonalSolve
+from tokenflock.states.diagonal import DiagonalSolve
 from tokenflock.terms import GELU, Attention, Drift, Perceptron, Potential
 from tokenflock.weights import Weights
 

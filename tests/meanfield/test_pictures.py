@@ -6,8 +6,8 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.density import Discretisation
-from tokenflock.describe import describe, rebuild
 from tokenflock.errors import InputError
+from tokenflock.serialise import describe, rebuild
 
 STARTS = {
     "fourier": lambda: flock.Density.from_law(flock.Fourier(12), flock.laws.cosine(0.3)),

@@ -8,7 +8,7 @@ import pytest
 import tokenflock as flock
 from tokenflock import Density, Fourier, Harmonics, Quantiles, Weights, Zonal
 from tokenflock.errors import InputError
-from tokenflock.meanfield.assemble import identity_is_broken
+from tokenflock.states.dissipation import identity_is_broken
 
 LOOSE = {"rtol": 1e-6, "atol": 1e-9}
 

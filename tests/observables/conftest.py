@@ -27,7 +27,7 @@ def evaluate(observable, snapshot):
 @eqx.filter_jit
 def evaluate_batch(observable, snapshot):
     def value(x):
-        return observable(eqx.tree_at(lambda s: s.measure.points, snapshot, x))
+        return observable(eqx.tree_at(lambda s: s.here.points, snapshot, x))
 
     for _ in snapshot.measure.batch_shape:
         value = jax.vmap(value)

@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
+from tokenflock.connected_components import component_labels
 from tokenflock.errors import InputError
-from tokenflock.graph import component_labels
 from tokenflock.measure import Measure, from_angles, uniform
 from tokenflock.observables import (
     cluster_centres,

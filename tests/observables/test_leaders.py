@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tokenflock.dynamics import State
+from tokenflock.dynamics import Particles
 from tokenflock.errors import InputError
 from tokenflock.measure import Measure
 from tokenflock.models import SA, HardmaxFlow
@@ -36,7 +36,7 @@ def layers(points, count, alpha=0.5, model=None):
 
     @jax.jit
     def layer(z):
-        return model.layer(0.0, State(z), mu, alpha / (1 + alpha), Dense()).points
+        return model.layer(0.0, Particles(z), mu, alpha / (1 + alpha), Dense()).points
 
     path = [mu.points]
     for _ in range(count):

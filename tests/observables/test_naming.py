@@ -9,13 +9,14 @@ import pytest
 import tokenflock as flock
 from tokenflock import random_depth
 from tokenflock.errors import InputError
+from tokenflock.integrate.core import integrate
 from tokenflock.lab.catalogue import example_text
 from tokenflock.lab.files import parse
-from tokenflock.lab.run import make_job
-from tokenflock.meanfield.assemble import WATCHED
-from tokenflock.meanfield.reading import read_state
+from tokenflock.lab.job import Job
 from tokenflock.observables import OBSERVABLES, Observable, gram_histogram
 from tokenflock.observables.naming import is_own
+from tokenflock.states import DensityState
+from tokenflock.states.densities import WATCHED
 from tokenflock.sweeps.block import run_cell
 from tokenflock.sweeps.cells import Cells
 from tokenflock.sweeps.plan import parse_sweep
@@ -73,9 +74,9 @@ COLLIDING = [
 
 def stored(name, settings):
     """The names in the result of a run, without computing it."""
-    job = make_job(parse(example_text(name), settings))
+    job = Job(parse(example_text(name), settings))
     arguments = job._arguments(job.start(), job.parts[0])
-    shapes = eqx.filter_eval_shape(job._function(), *arguments)
+    shapes = eqx.filter_eval_shape(integrate, *arguments)
     result = job.label(jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), shapes))
     observed = {thing.name for thing in job.plan.observe}
     axes = {axis for thing in job.plan.observe for axis in thing.axes}
@@ -100,7 +101,7 @@ class TestTheListIsWhole:
     @pytest.mark.parametrize("case", DENSITIES)
     def test_densities(self, case):
         names, job = stored(*DENSITIES[case])
-        kept = {*WATCHED, *job.density.on.axes}
+        kept = {*WATCHED, *job.x0.on.axes}
         assert kept <= names
         assert {name for name in names - kept if not is_own(name)} == set()
         assert without_observable(names, job) - kept == set()
@@ -111,7 +112,7 @@ class TestTheListIsWhole:
         layout = layout_of(sweep, cells)
         cell = cells.cell((0,) * len(sweep.axes))
         plan, times = cell.frame.plan, jax.numpy.asarray(cell.frame.times)
-        inside = eqx.filter_eval_shape(run_cell, plan, cell.varying, times, cell.frame.merges)
+        inside = eqx.filter_eval_shape(run_cell, plan, cell.varying, times)
         names = {*(v.name for v in layout.variables), *layout.coordinates, *inside, "save"}
         observed = {thing.name for thing in plan.observe}
         assert {"outcome", "finite", "tokens_seed", "final_time"} <= names
@@ -137,9 +138,9 @@ class TestRefusals:
         asked = f"save.observe=[{{name='clusters', angle=0.1, as='{name}'}}]"
         text = "cannot name an observable"
         with pytest.raises(InputError, match=text):
-            make_job(parse(example_text("circle"), [*SMALL, asked]))
+            Job(parse(example_text("circle"), [*SMALL, asked]))
         with pytest.raises(InputError, match=text):
-            make_job(parse(example_text("density"), ["density.modes=32", asked]))
+            Job(parse(example_text("density"), ["density.modes=32", asked]))
         with pytest.raises(InputError, match=text):
             layout_of(parse_sweep(SWEEP_TEXT, ["n=4", asked]))
 
@@ -147,11 +148,11 @@ class TestRefusals:
     def test_what_a_density_keeps(self, name):
         asked = f"save.observe=[{{name='diameter', as='{name}'}}]"
         with pytest.raises(InputError, match=f"'{name}' cannot name"):
-            make_job(parse(example_text("density"), ["density.modes=32", asked]))
+            Job(parse(example_text("density"), ["density.modes=32", asked]))
 
     def test_the_free_energy_may_be_asked_for(self):
         asked = "save.observe=['free_energy']"
-        assert make_job(parse(example_text("density"), ["density.modes=32", asked])).parts
+        assert Job(parse(example_text("density"), ["density.modes=32", asked])).parts
 
     def test_the_name_of_another_observable(self):
         with pytest.raises(InputError, match="'scaled_energy' cannot name this observable"):
@@ -178,7 +179,7 @@ class TestRefusals:
     def test_the_axis_of_a_density(self):
         """States of a Fourier density have the axis mode; moments have one of their own."""
         asked = "save.observe=[{name='fourier_moments', modes=3}]"
-        job = make_job(parse(example_text("density"), ["density.modes=32", asked]))
+        job = Job(parse(example_text("density"), ["density.modes=32", asked]))
         assert job.plan.observe[0].axes == ("moment",)
         clash = Observable("mine", "1", lambda s: s.t + jnp.ones(2), axes=("mode",))
         on = flock.Fourier(modes=8)
@@ -201,7 +202,11 @@ class TestAnotherName:
         start = flock.Density.from_law(flock.Fourier(modes=8), flock.laws.cosine(0.3))
         renamed = flock.entropy.named("information")
         found = [
-            float(read_state(thing, 0.0, start, flock.SA(1.0)))
+            float(
+                thing(
+                    DensityState(start).stored_snapshot(flock.SA(1.0), jnp.zeros(()), start.state)
+                )
+            )
             for thing in (flock.entropy, renamed)
         ]
         assert found[0] == found[1] > 0

@@ -9,7 +9,8 @@ import pytest
 import tokenflock as flock
 import tokenflock.random_depth as rd
 from tokenflock.observables import settle as settling
-from tokenflock.observables.settle import as_observable, as_observables, settle_on_tokens
+from tokenflock.observables.settle import as_observable, as_observables
+from tokenflock.states import as_state, settle_on
 
 X0 = flock.uniform(flock.Sphere(3), 5, seed=4)
 MODEL = flock.SA(2.0)
@@ -79,7 +80,7 @@ def test_a_token_axis_is_what_grows_with_the_tokens_and_not_what_has_their_size(
         "pairs": lambda s: s.measure.points @ s.measure.points.T,
     }
     found = {
-        name: settle_on_tokens((as_observable(f),), MODEL, X0, flock.Dense())[0].axes
+        name: settle_on(as_state(X0), (as_observable(f),), MODEL)[0].axes
         for name, f in cases.items()
     }
     assert found == {
@@ -127,7 +128,7 @@ def vector(name="v", **options):
     ],
 )
 def test_what_cannot_be_kept_is_refused_before_the_run(observe, said, monkeypatch):
-    monkeypatch.setattr("tokenflock.integrate.api.integrate", None)
+    monkeypatch.setattr("tokenflock.integrate.core.integrate", None)
     with pytest.raises(flock.InputError, match=said):
         flock.solve(MODEL, X0, t1=1.0, **LOOSE, save=flock.Save(observe=observe))
 
@@ -152,11 +153,11 @@ def test_shapes_are_traced_once(monkeypatch):
 
     things = as_observables([counted])
     for beta in (1.0, 2.0):
-        settle_on_tokens(things, flock.SA(beta), X0, flock.Dense())
+        settle_on(as_state(X0), things, flock.SA(beta))
     assert len(calls) == 1
     monkeypatch.setattr(settling, "MOST_KNOWN", 0)
-    settle_on_tokens(things, flock.SA(jnp.array([1.0, 2.0])), X0, flock.Dense())
-    settle_on_tokens(things, MODEL, flock.uniform(flock.Sphere(3), 6, seed=1), flock.Dense())
+    settle_on(as_state(X0), things, flock.SA(jnp.array([1.0, 2.0])))
+    settle_on(as_state(flock.uniform(flock.Sphere(3), 6, seed=1)), things, MODEL)
     assert len(calls) == 2
 
 

@@ -11,9 +11,9 @@ import pytest
 import tokenflock as flock
 from tokenflock import random_depth as rd
 from tokenflock import theory
-from tokenflock.describe import describe, rebuild
 from tokenflock.errors import InputError
 from tokenflock.reduce import Dense
+from tokenflock.serialise import describe, rebuild
 
 D = 3
 X0 = flock.uniform(flock.Sphere(D), 4, seed=5)

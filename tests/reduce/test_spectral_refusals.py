@@ -9,7 +9,7 @@ import pytest
 from spectral_problems import N, dense, make, pulled
 
 import tokenflock as flock
-from tokenflock.describe import describe, rebuild
+from tokenflock.serialise import describe, rebuild
 
 
 @pytest.mark.parametrize("tol", [0.0, 1.0, -1e-3])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock.dynamics import State
+from tokenflock.dynamics import Particles
 from tokenflock.kinds import L2, Hardmax, Kernel, Linear, Sigmoid, Softmax, Unnormalised
 from tokenflock.masks import ALiBi, Causal, Full
 from tokenflock.reduce import Dense, Problem, Tiled
@@ -142,9 +142,9 @@ def test_single_precision_states_its_error():
     x = flock.uniform(flock.Sphere(3), 700, seed=4)
     model = flock.SA(9.0)
     task = model.attentions()[0].task(x)
-    exact = model.velocity(0.0, State(x.points), x, Dense()).points
+    exact = model.velocity(0.0, Particles(x.points), x, Dense()).points
     reduction = Tiled(precision="float32").settle([task])
-    found = model.velocity(0.0, State(x.points), x, reduction).points
+    found = model.velocity(0.0, Particles(x.points), x, reduction).points
     error = float(jnp.max(jnp.linalg.norm(found - exact, axis=1)))
     assert found.dtype == jnp.float64
     assert 1e-8 < error < reduction.error_bound(700)
@@ -174,8 +174,8 @@ def test_along_a_trajectory_in_a_batch():
 def test_sinkhorn_tiles_its_iterations():
     tokens = flock.from_array(flock.Sphere(3), POINTS, weights=MASS)
     model = flock.SinkhornSA(2.0)
-    exact = model.velocity(0.0, State(tokens.points), tokens, flock.Dense()).points
-    tiled = model.velocity(0.0, State(tokens.points), tokens, flock.Tiled(4)).points
+    exact = model.velocity(0.0, Particles(tokens.points), tokens, flock.Dense()).points
+    tiled = model.velocity(0.0, Particles(tokens.points), tokens, flock.Tiled(4)).points
     np.testing.assert_allclose(tiled, exact, atol=1e-8)
     assert np.max(np.abs(exact)) > 1e-2
 

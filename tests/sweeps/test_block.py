@@ -9,9 +9,9 @@ from small_sweeps import ADAPTIVE, cells_of, equal_bits, small_sweep
 
 from tokenflock.errors import InputError
 from tokenflock.integrate import solve
-from tokenflock.integrate.outcome import OUTCOMES
 from tokenflock.lab.spec import build_model
 from tokenflock.lab.tokens import build_tokens
+from tokenflock.outcomes import OUTCOMES
 from tokenflock.sweeps.block import ERROR, MISSING, compute_block
 from tokenflock.sweeps.estimate import estimate, refuse_too_much
 from tokenflock.sweeps.probe import layout_of
@@ -29,8 +29,20 @@ def solved(spec):
     """The same cell through the engine's front door."""
     model, tokens = build_model(spec.model, spec.tokens.d), build_tokens(spec.tokens)
     save = spec.save.build()
-    arguments = spec.solve.arguments()
-    return solve(model, tokens, save=save, stop=spec.stop.build(), throw=False, **arguments)
+    asked = spec.solve
+    return solve(
+        model,
+        tokens,
+        asked.t1,
+        **asked.accuracy()._asdict(),
+        merge=asked.merge(),
+        clock=asked.clock(),
+        reduction=asked.build_reduction(),
+        seed=asked.seed,
+        save=save,
+        stop=spec.stop.build(),
+        throw=False,
+    )
 
 
 @pytest.mark.parametrize("batch", [4, pytest.param(1, marks=pytest.mark.slow)])

@@ -132,7 +132,7 @@ def test_the_spec_runs_in_the_engine(page, tmp_path):
     with open(download.path(), encoding="utf-8") as file:
         text = file.read()
     job = Job(parse(text, source="the page"))
-    np.testing.assert_allclose(job.tokens.points, store_start(page), atol=1e-13)
+    np.testing.assert_allclose(job.x0.points, store_start(page), atol=1e-13)
     spec = tmp_path / "spec.toml"
     spec.write_text(text)
     command = [

@@ -12,12 +12,13 @@ from browser_code import ask
 from physics_cases import FLOWS, LAYERS, STARTS, spec, sphere
 
 import tokenflock as flock
-from tokenflock.dynamics import State
-from tokenflock.integrate.steppers import Context, NoiseTerm, Retracted, drift
+from tokenflock.dynamics import Particles
+from tokenflock.integrate.steppers import Context, drift
 from tokenflock.integrate.switches import FieldTimes
 from tokenflock.lab.job import Job
 from tokenflock.lab.spec import RunSpec
 from tokenflock.reduce import Dense
+from tokenflock.states.stepping import NoiseTerm, Retracted
 
 SEEDS = [0, 1, 2**32 + 5, 2**53 - 1]
 STEPS = 10
@@ -126,14 +127,14 @@ def test_quick_exponential_has_all_digits():
 
 @pytest.mark.parametrize("name", STARTS)
 def test_tokens_start_where_the_engine_starts_them(name):
-    expected = job(name).tokens.points
+    expected = job(name).x0.points
     found = answers()["start", name]
     np.testing.assert_allclose(rows(found["points"], expected), expected, rtol=0, atol=1e-14)
 
 
 def test_gaussian_norms_become_radii():
     case = {**FLOWS["pre-3d"], "tokens": STARTS["gaussian-3d"]["tokens"]}
-    tokens = Job(RunSpec.model_validate({**case, "save": {"every": 1.0, "observe": []}})).tokens
+    tokens = Job(RunSpec.model_validate({**case, "save": {"every": 1.0, "observe": []}})).x0
     found = ask({"start": {"do": "start", "spec": case}})["start"]
     np.testing.assert_allclose(found["radii"], tokens.radii, rtol=1e-14)
 
@@ -164,18 +165,18 @@ def test_perceptrons_are_the_engines(name):
 @jax.jit
 def slope(model, mu, t, points, radii):
     """The engine's velocity, in one compiled program."""
-    rate = model.velocity(t, State(points, radii), mu, Dense())
+    rate = model.velocity(t, Particles(points, radii), mu, Dense())
     return rate.points, rate.radii
 
 
 def flow(ready, t1, count=80):
     """The engine's velocity followed by fourth-order steps, half as long as the page's."""
-    dt, start = t1 / count, ready.start()
+    dt, start = t1 / count, ready.start().moving
     state = (np.asarray(start.points), start.radii)
 
     def at(t, change, scale):
         moved = jax.tree.map(lambda y, k: y + scale * k, state, change)
-        return jax.tree.map(np.asarray, slope(ready.model, ready.tokens, t, *moved))
+        return jax.tree.map(np.asarray, slope(ready.model, ready.x0, t, *moved))
 
     rest = jax.tree.map(np.zeros_like, state)
     for index in range(count):
@@ -187,7 +188,7 @@ def flow(ready, t1, count=80):
         points, radii = jax.tree.map(
             lambda y, a, b, c, d: y + dt / 6 * (a + 2 * b + 2 * c + d), state, k1, k2, k3, k4
         )
-        on_sphere = isinstance(ready.tokens.space, flock.Sphere)
+        on_sphere = isinstance(ready.x0.space, flock.Sphere)
         length = np.linalg.norm(points, axis=-1, keepdims=True) if on_sphere else 1.0
         state = (points / length, radii)
     return state
@@ -214,7 +215,7 @@ def test_flows_agree(name):
 def test_flows_agree_with_the_engines_own_steps(name):
     ready, solve = job(name), FLOWS[name]["solve"]
     end = flock.solve(
-        ready.model, ready.tokens, t1=solve["t1"], dt=solve["dt"], save=flock.Save(every=1.0)
+        ready.model, ready.x0, t1=solve["t1"], dt=solve["dt"], save=flock.Save(every=1.0)
     )
     radii = end.arrays.get("final_radii")
     compare(answers()["run", name], end.arrays["final_points"], radii, 5e-6)
@@ -223,9 +224,9 @@ def test_flows_agree_with_the_engines_own_steps(name):
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_agree_to_the_last_digits(name):
     ready, step = job(name), LAYERS[name]["solve"]["step"]
-    end = ready.start()
+    end = ready.start().moving
     for index in range(STEPS):
-        end = ready.model.layer(index * step, end, ready.tokens, step, Dense())
+        end = ready.model.layer(index * step, end, ready.x0, step, Dense())
     compare(answers()["run", name], end.points, end.radii, 1e-11)
 
 
@@ -246,19 +247,19 @@ def test_one_step_with_given_noise_agrees(name):
     ready, dt = job(name), NOISY[name]["solve"]["dt"]
     start = ready.start()
     times = FieldTimes(ready.plan.clock, jnp.asarray(1.0), jnp.asarray(dt))
-    context = Context(ready.model, ready.tokens, Dense(), times)
+    context = Context(ready.plan.state, ready.model, times)
     terms = diffrax.MultiTerm(
         diffrax.ODETerm(drift), NoiseTerm(GivenPath(jnp.asarray(increments(name))))
     )
-    end = Retracted(diffrax.Euler()).step(terms, 0.0, dt, start, context, None, False)[0]
+    end = Retracted(diffrax.Euler()).step(terms, 0.0, dt, start, context, None, False)[0].moving
     compare(answers()["kick", name], end.points, end.radii, 1e-13)
 
 
 @pytest.mark.parametrize("name", NOISY_LAYERS)
 def test_one_layer_with_given_noise_agrees(name):
     ready, step = job(name), NOISY_LAYERS[name]["solve"]["step"]
-    mu, model = ready.tokens, ready.model
-    middle = model.layer(0.0, ready.start(), mu, step, Dense())
+    mu, model = ready.x0, ready.model
+    middle = model.layer(0.0, ready.start().moving, mu, step, Dense())
     kick = model.displacement(0.0, middle, mu, jnp.asarray(increments(name)), Dense())
     points = mu.space.retract(middle.points + kick.points)
     compare(answers()["kick-layer", name], points, middle.radii, 1e-13)
@@ -280,8 +281,8 @@ def test_going_back_and_through_another_model_gives_the_same_end(name):
 
 @pytest.mark.parametrize("name", ["sa-2d", "causal-3d", "hardmax-flat-layers-3d"])
 def test_a_held_token_rests_and_the_others_move(name):
-    found = rows(answers()["hold", name]["points"], job(name).tokens.points)
-    start = np.asarray(job(name).tokens.points)
+    found = rows(answers()["hold", name]["points"], job(name).x0.points)
+    start = np.asarray(job(name).x0.points)
     moved = np.linalg.norm(found - start, axis=-1)
     assert moved[4] < 1e-15
     assert np.median(moved) > 1e-3

@@ -105,7 +105,7 @@ def test_the_gpu_follows_the_engine(probe, name):
     ready = Job(RunSpec.model_validate({**case, "save": {"every": 1.0, "observe": []}}))
     found = probe([{"spec": case, "backend": "webgl2", "steps": steps_of(case)}])[0]
     run = flock.solve(
-        ready.model, ready.tokens, t1=1.0, dt=case["solve"]["dt"], save=flock.Save(every=1.0)
+        ready.model, ready.x0, t1=1.0, dt=case["solve"]["dt"], save=flock.Save(every=1.0)
     )
     expected = np.asarray(run.arrays["final_points"]).ravel()
     np.testing.assert_allclose(found["points"], expected, rtol=0, atol=1e-5)
@@ -118,7 +118,7 @@ def test_clusters_creep_on_the_gpu_as_they_should(probe):
     second = np.reshape(plain["plateau"]["points"], (16, 2))
     start = Job(
         RunSpec.model_validate({**PLATEAU, "save": {"every": 1.0, "observe": []}})
-    ).tokens.points
+    ).x0.points
     angle = np.arctan2(*np.asarray(start)[:8].mean(0)[::-1])
     moved = [np.arctan2(*x[:8].mean(0)[::-1]) - angle for x in (first, second)]
     assert moved[1] > 1e-6

@@ -124,7 +124,7 @@ def job(name):
 
 
 def tokens(name):
-    return job(name).tokens
+    return job(name).x0
 
 
 def engine(name, observable, **parameters):

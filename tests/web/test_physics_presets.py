@@ -62,7 +62,7 @@ def compare(name, spec, clusters):
     ready = Job(RunSpec.model_validate({**spec, "save": {"every": solve["t1"], "observe": []}}))
     steps = {"dt": solve["dt"]} if "dt" in solve else {"method": flock.Layers(solve["step"])}
     save = flock.Save(every=solve["t1"], observe=[clusters])
-    run = flock.solve(ready.model, ready.tokens, t1=solve["t1"], save=save, **steps)
+    run = flock.solve(ready.model, ready.x0, t1=solve["t1"], save=save, **steps)
     expected = np.asarray(run.arrays["final_points"])
     found = np.reshape(simulated()[name]["points"], expected.shape)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4, err_msg=name)
@@ -70,8 +70,8 @@ def compare(name, spec, clusters):
         {
             "c": {
                 "do": "clusters",
-                "space": ready.tokens.space.label,
-                "d": ready.tokens.d,
+                "space": ready.x0.space.label,
+                "d": ready.x0.d,
                 "points": found.ravel().tolist(),
             }
         }

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from ..construct import Block, forward, interpolate_sequences
 from ..construct.sequences import carry, collapse
-from ..dynamics import Dynamics, State
+from ..dynamics import Dynamics, Particles
 from ..measure import from_array
 from ..reduce import Dense
 from ..space import Euclidean
@@ -151,7 +151,7 @@ def _student(parameters: Array, tokens: Array) -> Array:
     attention = Attention(Weights(B=scores.reshape(d, d), V=values.reshape(d, d)))
     perceptron = Perceptron(inner.reshape(WIDTH, d), outer.reshape(d, WIDTH), bias)
     mu = from_array(Euclidean(d), tokens)
-    state = State(tokens)
+    state = Particles(tokens)
     for term in (attention, perceptron):
         state = Dynamics(None, term + Drift(-1.0)).layer(0.0, state, mu, 1.0, Dense())
     return state.points

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..plain import printable
+from ..json_safe import printable
 
 
 def lines_of(text: str) -> str:

@@ -13,7 +13,7 @@ from .errors import INTERRUPTED
 from .plainly import printable
 
 if TYPE_CHECKING:
-    from ..lab.files import AnySpec
+    from ..lab.spec import RunSpec
 
 
 def run(
@@ -76,7 +76,7 @@ def run(
 
 def _load(
     spec: Path | None, example: str | None, settings: list[str], resumed: Path | None
-) -> AnySpec:
+) -> RunSpec:
     from ..errors import InputError
     from ..lab.catalogue import example_text
 
@@ -96,7 +96,7 @@ def _load(
     return _started(resumed, settings)
 
 
-def _started(folder: Path, settings: list[str]) -> AnySpec:
+def _started(folder: Path, settings: list[str]) -> RunSpec:
     """The spec a run folder was started with."""
     from ..errors import InputError
     from ..lab.files import parse, read_text
@@ -108,7 +108,7 @@ def _started(folder: Path, settings: list[str]) -> AnySpec:
 
 
 def _run(
-    spec: AnySpec, out: Path | None, resume: bool, overwrite: bool, quiet: bool
+    spec: RunSpec, out: Path | None, resume: bool, overwrite: bool, quiet: bool
 ) -> dict[str, Any]:
     from ..errors import InputError
     from ..lab.files import identity
@@ -130,7 +130,7 @@ def _run(
 
 
 def _compute(
-    spec: AnySpec, folder: Path, resume: bool, overwrite: bool, quiet: bool
+    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, quiet: bool
 ) -> dict[str, Any]:
     """Integrate, draw, and write the summary last."""
     from rich.markup import escape

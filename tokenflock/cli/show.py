@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from .plainly import printable
 
 if TYPE_CHECKING:
-    from ..lab.files import AnySpec
     from ..lab.spec import RunSpec
     from ..trajectory import Trajectory
 
@@ -28,17 +27,16 @@ def note(t: float, values: dict[str, Any]) -> str:
 
 
 def pictures(
-    spec: AnySpec, trajectory: Trajectory, folder: Path, bar: Any, check: Callable[[], None]
+    spec: RunSpec, trajectory: Trajectory, folder: Path, bar: Any, check: Callable[[], None]
 ) -> None:
     """The figure and the animation the spec asks for; `check` raises if the folder is not ours any more."""
-    from ..integrate.outcome import succeeded
-    from ..lab.spec import RunSpec
+    from ..outcomes import succeeded
 
     if not succeeded(trajectory.outcome):
         return
     if spec.output.figure:
         _figure(trajectory, folder / "figure.png", check)
-    if isinstance(spec, RunSpec) and spec.output.animation != "none" and spec.save.states:
+    if spec.output.animation != "none" and spec.save.states:
         check()
         _animation(spec, trajectory, folder, bar)
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from ..density import Density
-from ..dynamics import Dynamics, State
+from ..dynamics import Dynamics, Particles
 from ..integrate import Save, solve
 from ..meanfield.cdf import middle_masses
 from ..meanfield.circle import Fourier
@@ -72,7 +72,7 @@ def measured_rate(model: Dynamics, k: int, n: int, size: float = 1e-4) -> float:
     grid = 2 * np.pi * np.arange(n) / n
     theta = grid - size * np.sin(k * grid) / k
     tokens = from_angles(theta)
-    velocity = np.asarray(model.velocity(0.0, State(tokens.points), tokens, Dense()).points)
+    velocity = np.asarray(model.velocity(0.0, Particles(tokens.points), tokens, Dense()).points)
     turning = velocity[:, 1] * np.cos(theta) - velocity[:, 0] * np.sin(theta)
     wave = np.exp(-1j * k * theta)
     return float((np.mean(-1j * k * turning * wave) / np.mean(wave)).real)

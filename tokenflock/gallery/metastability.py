@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from ..dynamics import Clusters, Dynamics, State
+from ..dynamics import Clusters, Dynamics, Particles
 from ..integrate import Layers, LogTime, Merge, Save, solve
 from ..measure import Measure, from_angles, from_array
 from ..models import SA, USA
@@ -149,7 +149,7 @@ def _log_speeds(model: Dynamics, tokens: Measure, states: Array, owners: Array) 
 
     def one(points: Array, owner: Array) -> Array:
         masses = jnp.zeros(tokens.n).at[owner].add(tokens.weights)
-        state = State(points, None, Clusters(masses, owner.astype(float)))
+        state = Particles(points, None, Clusters(masses, owner.astype(float)))
         velocity = model.velocity(0.0, state, tokens, Dense()).points
         own = jnp.where(masses[:, None] > 0, velocity, 0.0)
         largest = jnp.max(jnp.abs(own))

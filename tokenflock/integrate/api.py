@@ -1,41 +1,44 @@
-"""solve: from a model and tokens to a Trajectory."""
+"""solve: from a model and a start to a Trajectory."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..batches import batch_axis, batch_count
 from ..density import Density
-from ..dynamics import Clusters, Dynamics, State, beta_count
+from ..dynamics import Dynamics
 from ..errors import InputError, SolveError, require
-from ..health import energy_direction
 from ..measure import Measure
-from ..memory import all_attentions, check_memory
-from ..observables import Observable, scaled_energy
-from ..observables.settle import settle_on_tokens
-from ..reduce import Dense, Reduction
+from ..methods import Layers, Method
+from ..observables.base import Observable, Snapshot
+from ..observables.naming import check_names
+from ..observables.settle import as_observable
+from ..outcomes import failure, succeeded
+from ..reduce import Reduction
 from ..runtime import as_array, is_traced, known
+from ..states import Merge, State, as_state, settle_on
 from ..trajectory import Trajectory
-from .assemble import from_segment, lead_axes
+from . import core
+from .assemble import from_segment
 from .clocks import Clock, Physical
-from .core import Plan, integrate
-from .methods import Layers, Method, Numerics, Stiff, resolve
-from .outcome import failure, succeeded
+from .core import Plan
+from .numerics import Accuracy, resolve
 from .save import Save, filled, filled_jumps
-from .steppers import Merge
 from .stops import Stop
+
+Integrands = Mapping[str, Callable[[Snapshot], Any]]
 
 
 def solve(
     model: Dynamics,
-    x0: Measure | Density,
+    x0: Measure | Density | State,
     t1: float,
     *,
     rtol: float | None = None,
@@ -43,6 +46,7 @@ def solve(
     dt: float | None = None,
     method: Method = None,
     save: Save | None = None,
+    integrate: Integrands | None = None,
     stop: Stop | Sequence[Stop] = (),
     merge: Merge | None = None,
     clock: Clock | None = None,
@@ -62,55 +66,38 @@ def solve(
     axes (beta, sample) in front, from one compiled call. `seed` drives the noise only. Differentiable
     with jax.grad through `run.states` and `run.array(name, time=-1)`.
 
+    `integrate={"cost": f}` carries int_0^t f ds beside the state, for any function f of a snapshot (t,
+    measure, model): `run["cost"]` has it at every save, to the accuracy of the solver, which counts it
+    in the error of a step. With `Layers(step)` it is the sum of step f over the layers.
+
     `merge=Merge(radius)` glues tokens into weighted clusters, and `clock=LogTime()` steps in log t: use
     both for metastable times e^{c beta}. A `Density` in the place of tokens is their limit n -> infinity:
     noise becomes diffusion (rtol and atol apply), and the run stops where its discretisation no longer
-    holds it. A run that fails raises SolveError whose text is advice, or
+    holds it; any other `State` will do. A run that fails raises SolveError whose text is advice, or
     with `throw=False` returns what was reached, with the advice in `run.advice`.
     """
-    _check_types(model, x0)
+    _check_model(model)
     _check_time(t1)
-    if isinstance(x0, Density):
-        from ..meanfield.api import solve_density
-
-        return solve_density(
-            model,
-            x0,
-            t1,
-            rtol=rtol,
-            atol=atol,
-            dt=dt,
-            method=method,
-            save=save,
-            stop=stop,
-            clock=clock,
-            max_steps=max_steps,
-            progress=progress,
-            throw=throw,
-            unused={"merge": merge, "reduction": reduction},
-        )
-    plan, measure, times = prepare(
+    state = as_state(x0).with_options(merge, reduction)
+    plan, state, times = prepare(
         model,
-        x0,
+        state,
         t1,
-        rtol=rtol,
-        atol=atol,
-        dt=dt,
-        method=method,
+        Accuracy(rtol, atol, dt, method, max_steps),
         save=Save(states=True) if save is None else save,
+        integrate=integrate,
         stop=stop,
-        merge=merge,
         clock=clock,
-        reduction=reduction,
         seed=seed,
-        max_steps=max_steps,
         progress=progress,
     )
-    start = initial_state(model, measure, merge)
-    rows = filled(times, row_bytes(plan, measure), bool(lead_axes(plan, measure)))
-    found = integrate(plan, measure, start, as_array(rows))
-    segment = found.first_rows(len(times), plan.reduction.spans_devices)
-    run = from_segment(plan, x0, segment)
+    with known():
+        start = plan.start(state)
+    batched = plan.samples is not None or batch_axis(model) is not None
+    rows = filled(times, row_bytes(plan, state), batched)
+    segment = core.integrate(plan, start, as_array(rows))
+    segment = segment.first_rows(len(times), state.spans_devices)
+    run = from_segment(plan, state, segment)
     if is_traced(segment):
         return run
     if throw and not succeeded(run.outcome):
@@ -120,144 +107,84 @@ def solve(
 
 def prepare(
     model: Dynamics,
-    x0: Measure,
+    state: State,
     t1: float,
+    accuracy: Accuracy,
     *,
-    rtol: float | None,
-    atol: float | None,
-    dt: float | None,
-    method: Method,
     save: Save,
-    stop: Stop | Sequence[Stop],
-    merge: Merge | None,
-    clock: Clock | None,
-    reduction: Reduction | None,
-    seed: int,
-    max_steps: int,
-    progress: bool,
-) -> tuple[Plan, Measure, np.ndarray]:
-    """Check the request and turn it into a plan, flat samples, and save times."""
+    integrate: Integrands | None = None,
+    stop: Stop | Sequence[Stop] = (),
+    clock: Clock | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> tuple[Plan, State, np.ndarray]:
+    """Check the request and turn it into a plan, the state with its choices made, and save times."""
     with known():
-        numerics, clock, times, reduction = _settled(
-            model, x0, t1, rtol, atol, dt, method, save, merge, clock, reduction, max_steps
+        _check_model(model)
+        _check_time(t1)
+        state.check(model, t1)
+        state.check_names(save.observe)
+        numerics = resolve(state, model, accuracy)
+        clock = Physical() if clock is None else clock
+        require(
+            isinstance(clock, Physical)
+            or not (state.needs_fixed_steps(model) or numerics.dt0 is not None),
+            "another clock needs an adaptive solver without noise; leave out dt, Layers and noise",
         )
+        times = save.times(t1)
+        if isinstance(accuracy.method, Layers):
+            _check_layer_times(times, accuracy.method.step)
+        state = state.settled(model, accuracy.method, len(times), save.states)
     # Not among what is known: an observable is tried on shapes, and a check in it must not run.
-    observe = settle_on_tokens(save.observe, model, x0, reduction)
+    observe = settle_on(state, save.observe, model)
+    integrals = _settled_integrals(integrate, save, state, model)
     with known():
         plan = Plan(
             model=model,
+            state=state.blank(),
             numerics=numerics,
-            reduction=reduction,
             clock=clock,
-            observe=_with_watched_energy(model, x0, observe),
+            observe=state.watch(model, observe),
+            integrals=integrals,
             stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
             jumps=as_array(filled_jumps(model.jumps(t1))),
             key=jax.random.key(seed),
             horizon=as_array(float(t1)),
-            states=save.states,
+            samples=math.prod(state.sample_shape) if state.sample_shape else None,
+            keep_states=save.states,
             progress=progress and sys.stderr is not None,
         )
-        return plan, flatten_samples(x0), times
+        return plan, state, times
 
 
-def _settled(
-    model: Dynamics,
-    x0: Measure,
-    t1: float,
-    rtol: float | None,
-    atol: float | None,
-    dt: float | None,
-    method: Method,
-    save: Save,
-    merge: Merge | None,
-    clock: Clock | None,
-    reduction: Reduction | None,
-    max_steps: int,
-) -> tuple[Numerics, Clock, np.ndarray, Reduction]:
-    """What is decided of a request before anything is traced."""
-    _check_types(model, x0)
-    _check_time(t1)
-    model.check(x0, t1)
-    if merge is not None:
-        _check_merge(model)
-    numerics = resolve(model, method, rtol, atol, dt, merge, max_steps)
-    clock = Physical() if clock is None else clock
-    require(
-        isinstance(clock, Physical) or (model.noise is None and numerics.dt0 is None),
-        "another clock needs an adaptive solver without noise; leave out dt, Layers and noise",
-    )
-    times = save.times(t1)
-    if isinstance(method, Layers):
-        _check_layer_times(times, method.step)
-    reduction = Dense() if reduction is None else reduction
-    reduction = reduction.settle([part.task(x0) for part in all_attentions(model)])
-    check_memory(model, x0, reduction, len(times), save, isinstance(method, Stiff))
-    return numerics, clock, times, reduction
-
-
-def row_bytes(plan: Plan, x0: Measure) -> float:
-    """About how much one save keeps; an observable has at most n entries along each axis."""
-    states = x0.n * x0.d if plan.states else 0
-    observed = sum(x0.n ** len(thing.axes) for thing in plan.observe)
-    samples = math.prod(x0.batch_shape) * beta_count(plan.model)
-    return 8.0 * samples * (states + observed)
-
-
-def _with_watched_energy(
-    model: Dynamics, x0: Measure, observe: tuple[Observable, ...]
+def _settled_integrals(
+    asked: Integrands | None, save: Save, state: State, model: Dynamics
 ) -> tuple[Observable, ...]:
-    """Add the scaled energy where theory makes it monotone, for the health report."""
-    named = {thing.name for thing in observe}
-    if is_traced(model, x0) or scaled_energy.name in named or not energy_direction(model, x0):
-        return observe
-    return (*observe, scaled_energy)
-
-
-def flatten_samples(x0: Measure) -> Measure:
-    """Several sample axes as one; `from_segment` restores them."""
-    if len(x0.batch_shape) <= 1:
-        return x0
-    points = x0.points.reshape(-1, x0.n, x0.d)
-    return x0.at(points, None if x0.radii is None else x0.radii.reshape(-1, x0.n))
-
-
-@known()
-def initial_state(model: Dynamics, measure: Measure, merge: Merge | None) -> State:
-    """The state at t = 0, with masses if clusters are to merge."""
-    state = model.initial_state(measure)
-    if merge is None:
-        return state
-    shape = measure.points.shape[:-1]
-    alone = Clusters(
-        jnp.broadcast_to(measure.weights, shape),
-        jnp.broadcast_to(jnp.arange(measure.n, dtype=float), shape),
+    """The functions to integrate along a run, as observables under the names they were given."""
+    if not asked:
+        return ()
+    require(
+        isinstance(asked, Mapping),
+        "integrate takes functions of a snapshot by name, for example "
+        f"integrate={{'cost': lambda s: ...}}; got {asked!r}",
     )
-    return eqx.tree_at(lambda s: s.clusters, state, alone, is_leaf=lambda leaf: leaf is None)
+    things = [as_observable(function).named(name) for name, function in asked.items()]
+    state.check_names([*save.observe, *things])
+    check_names([*save.observe, *things])
+    return settle_on(state, things, model)
 
 
-def _check_types(model: object, x0: object) -> None:
+def row_bytes(plan: Plan, state: State) -> float:
+    """About how much one save of all models and samples keeps."""
+    numbers = state.row_numbers((*plan.observe, *plan.integrals), plan.keep_states)
+    return 8.0 * math.prod(state.sample_shape) * batch_count(plan.model) * numbers
+
+
+def _check_model(model: object) -> None:
     require(
         isinstance(model, Dynamics),
         f"the model must be a Dynamics, got {type(model).__name__}; wrap a term as "
         "flock.Dynamics(None, term) or use a named model such as flock.SA(beta)",
-    )
-    require(
-        isinstance(x0, Measure | Density),
-        f"the tokens must be a Measure or a Density, got {type(x0).__name__}; make one with "
-        "flock.from_array(flock.Sphere(d), x) or flock.uniform(...)",
-    )
-
-
-def _check_merge(model: Dynamics) -> None:
-    """Refuse models in which coincident tokens are not one token with their total mass."""
-    require(
-        not any(part.mask.needs_order for part in model.attentions()),
-        "merge gives the mass of a cluster to its first token, which a causal or ALiBi mask would "
-        "show to tokens that must not see it; leave out merge, or use method=Stiff()",
-    )
-    require(
-        not model.scheme().moves_radii,
-        f"merge does not know how radii combine under {type(model.scheme()).__name__}; leave it out",
     )
 
 

@@ -10,131 +10,110 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ..describe import describe
-from ..dynamics import Clusters, State, first_beta, has_beta_batch
-from ..health import health_report
-from ..measure import Measure
-from ..observables.base import Observable, Snapshot
+from ..batches import batch_axis, first_member
+from ..observables.base import Observable
+from ..outcomes import advise, count_outcomes, name_outcomes
 from ..provenance import provenance
 from ..runtime import is_traced
+from ..serialise import describe
+from ..states import State
 from ..trajectory import Trajectory
-from .core import Plan, Segment, widened
-from .outcome import advise, count_outcomes, name_outcomes
+from .core import COUNTERS, Plan, Segment, widened
 
-STATE_AXES = {"states": ("token", "coordinate"), "radii": ("token",), "owners": ("token",)}
-# What a saved array ends with, where that is not final_NAME.
-ENDS_OF = {"states": "final_points"}
-ENDS = {"final_masses": ("token",)}
-COUNTS = ("owners", "outcome_code", "steps", "accepted_steps", "rejected_steps")
+COUNTS = {"outcome_code": "outcome", **{name.removeprefix("num_"): name for name in COUNTERS}}
 
 
-def from_segment(plan: Plan, x0: Measure, segment: Segment) -> Trajectory:
-    """Label the arrays of a segment; `x0` has the sample axes the caller knows."""
-    lead = lead_axes(plan, x0)
-    arrays = {**segment.saved, **_ends(x0, segment)}
-    shape = _lead_shape(plan, x0)
-    arrays = {name: _restore(value, shape, len(lead), x0) for name, value in arrays.items()}
+def from_segment(plan: Plan, state: State, segment: Segment) -> Trajectory:
+    """Label the arrays of a segment; `state` has the start and the sample axes the caller knows."""
+    lead, shape = lead_axes(plan, state), _lead_shape(plan, state)
+    rows = {name: _restore(rows, shape, state) for name, rows in segment.saved.items()}
+    ends = {name: _restore(end, shape, state) for name, end in _ends(state, segment).items()}
     times = segment.times
-    if not lead and not is_traced(segment):
-        arrays, times = _trim(arrays, segment)
+    if is_traced(segment):
+        times = times.reshape(-1, times.shape[-1])[0]
+    elif not lead:
+        rows, times = _trim(rows, segment)
     else:
-        times = times.reshape(-1, times.shape[-1])[0] if is_traced(times) else _all_times(times)
-        arrays.update(_without_rows_not_reached(arrays, segment, shape))
-        if not is_traced(segment):
-            rows = {name: arrays[name] for name in segment.saved}
-            ends = {name: arrays[ENDS_OF.get(name, f"final_{name}")] for name in rows}
-            rows, times = close_batch(rows, ends, arrays["final_time"], times)
-            arrays.update(rows)
-    if not is_traced(segment, plan.model, x0):
-        arrays = _restore_counts(plan, x0, arrays)
-    axes = _axes(plan, lead, arrays)
-    arrays["initial_points"] = x0.points
-    axes["initial_points"] = (*_sample_axes(x0), "token", "coordinate")
-    if x0.radii is not None:
-        arrays["initial_radii"] = x0.radii
-        axes["initial_radii"] = (*_sample_axes(x0), "token")
+        rows, times = _closed(rows, segment, shape, state)
+    arrays = {**rows, **ends}
+    if not is_traced(segment, plan.model, state):
+        arrays = _restore_counts(plan, state, arrays)
+    axes = _axes(plan, state, lead, rows, ends)
+    for name, value in state.at_start().items():
+        arrays[f"initial_{name}"] = value
+        axes[f"initial_{name}"] = (*_sample_axes(state), *state.axes[name])
     return Trajectory(
         arrays,
         axes,
-        _coords(plan, x0, times),
-        attributes_of(plan, x0, arrays, lead),
-        {thing.name: thing.attributes_on(x0) for thing in plan.observe},
+        _coords(plan, state, times),
+        attributes_of(plan, state, arrays),
+        _details(plan, state),
         plan.model,
-        _blank(x0),
+        state.blank(),
     )
 
 
-def _blank(x0: Measure) -> Measure:
-    """The measure without its points: space, weights, order."""
-    return x0.at(jnp.zeros((x0.n, x0.d)))
+def lead_axes(plan: Plan, state: State) -> tuple[str, ...]:
+    """Names of the batch axes: that of the models, then samples."""
+    models = batch_axis(plan.model)
+    return (() if models is None else (models.name,)) + _sample_axes(state)
 
 
-def lead_axes(plan: Plan, x0: Measure) -> tuple[str, ...]:
-    """Names of the batch axes: beta, then samples."""
-    return (("beta",) if has_beta_batch(plan.model) else ()) + _sample_axes(x0)
-
-
-def _sample_axes(x0: Measure) -> tuple[str, ...]:
-    count = len(x0.batch_shape)
+def _sample_axes(state: State) -> tuple[str, ...]:
+    count = len(state.sample_shape)
     return ("sample",) if count == 1 else tuple(f"sample_{index}" for index in range(count))
 
 
-def _lead_shape(plan: Plan, x0: Measure) -> tuple[int, ...]:
-    betas = next((p.beta.shape for p in plan.model.attentions() if p.beta.ndim == 1), ())
-    return (*betas, *x0.batch_shape)
+def _lead_shape(plan: Plan, state: State) -> tuple[int, ...]:
+    models = batch_axis(plan.model)
+    return (() if models is None else (models.size,)) + state.sample_shape
 
 
-def _ends(x0: Measure, segment: Segment) -> dict[str, Any]:
-    final: State = segment.final
-    ends = {
-        "final_points": final.points,
-        "final_time": segment.final_time,
-        "outcome_code": segment.outcome,
-        "steps": segment.stats["num_steps"],
-        "accepted_steps": segment.stats["num_accepted_steps"],
-        "rejected_steps": segment.stats["num_rejected_steps"],
-        **{f"final_{name}": value for name, value in segment.final_saved.items()},
-    }
-    ends.pop("final_states", None)
-    if final.radii is not None:
-        ends["final_radii"] = final.radii
-    if final.clusters is not None:
-        ends["final_masses"] = final.clusters.masses
-    return ends
+def _ends(state: State, segment: Segment) -> dict[str, Any]:
+    """How the run ended: its time, outcome and steps, the last values, and the state to continue from."""
+    last = {f"final_{name}": value for name, value in segment.final_saved.items()}
+    last.pop("final_states", None)
+    held = {f"final_{name}": value for name, value in state.ends(segment.final.moving).items()}
+    counts = {"outcome_code": segment.outcome}
+    counts |= {name.removeprefix("num_"): segment.stats[name] for name in COUNTERS}
+    sums = {f"final_{name}": value for name, value in segment.final.integrals.items()}
+    return {"final_time": segment.final_time, **counts, **last, **sums, **held}
 
 
-def _restore(value: Any, shape: tuple[int, ...], lead: int, x0: Measure) -> Any:
+def _restore(value: Any, shape: tuple[int, ...], state: State) -> Any:
     """Undo the flattening of several sample axes."""
-    flat = lead - len(x0.batch_shape) + min(len(x0.batch_shape), 1)
+    samples = len(state.sample_shape)
+    flat = len(shape) - samples + min(samples, 1)
     restored = (*shape, *value.shape[flat:])
     return value if value.shape == restored else value.reshape(restored)
 
 
-def _trim(arrays: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.ndarray]:
+def _trim(rows: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.ndarray]:
     """Drop rows after an early end and close with the state where the run ended."""
     times = np.asarray(segment.times)
     done = np.isfinite(times) & (times <= float(segment.final_time))
-    rows = int(np.sum(done))
-    if rows == len(times):
-        return arrays, times
-    trimmed = dict(arrays)
-    for name in segment.saved:
-        last = arrays[ENDS_OF.get(name, f"final_{name}")]
-        trimmed[name] = np.concatenate([arrays[name][:rows], np.asarray(last)[None]])
-    return trimmed, np.append(times[:rows], float(segment.final_time))
-
-
-def _without_rows_not_reached(
-    arrays: dict[str, Any], segment: Segment, shape: tuple[int, ...]
-) -> dict[str, Any]:
-    """NaN in the rows after a sample's own end, which diffrax marks by an infinite time."""
-    if is_traced(segment):
-        return {}
-    missing = np.isinf(segment.times).reshape(*shape, -1)
-    return {
-        name: np.where(widened(missing, arrays[name]), np.nan, arrays[name])
-        for name in segment.saved
+    count = int(np.sum(done))
+    if count == len(times):
+        return rows, times
+    trimmed = {
+        name: np.concatenate([values[:count], np.asarray(segment.final_saved[name])[None]])
+        for name, values in rows.items()
     }
+    return trimmed, np.append(times[:count], float(segment.final_time))
+
+
+def _closed(
+    rows: dict[str, Any], segment: Segment, shape: tuple[int, ...], state: State
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Rows of a batch: NaN after a member's own end, which diffrax marks by an infinite time."""
+    table = np.asarray(segment.times)
+    missing: Any = np.isinf(table).reshape(*shape, -1)
+    rows = {
+        name: np.where(widened(missing, values), np.nan, values) for name, values in rows.items()
+    }
+    ends = {name: _restore(segment.final_saved[name], shape, state) for name in rows}
+    times = np.min(table, axis=tuple(range(table.ndim - 1)))
+    return close_batch(rows, ends, _restore(segment.final_time, shape, state), times)
 
 
 def close_batch(
@@ -159,19 +138,20 @@ def close_batch(
     return {name: closed(name) for name in rows}, np.append(times[keep], latest)
 
 
-def _restore_counts(plan: Plan, x0: Measure, arrays: dict[str, Any]) -> dict[str, Any]:
+def _restore_counts(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[str, Any]:
     """Whole numbers and truth values as such again, unless an early end left holes."""
     observed = {thing.name: thing for thing in plan.observe}
+    whole = {*COUNTS, *state.whole}
 
     @functools.cache
     def kind(name: str) -> Any:
-        return int if name in COUNTS else value_dtype(observed[name], plan, x0)
+        return int if name in whole else value_dtype(observed[name], plan, state)
 
     def restore(name: str, value: Any) -> Any:
         quantity = name.removeprefix("final_")
         # Tracing an observable for its type takes milliseconds; most show at a glance that they are
         # no counts.
-        if (quantity not in COUNTS and quantity not in observed) or not _whole(value):
+        if (quantity not in whole and quantity not in observed) or not _whole(value):
             return value
         floating = jnp.issubdtype(kind(quantity), jnp.floating)
         return value if floating else value.astype(kind(quantity))
@@ -185,78 +165,84 @@ def _whole(value: Any) -> bool:
     return bool(np.all(np.isfinite(entries)) and np.all(entries == np.rint(entries)))
 
 
-def value_dtype(thing: Observable, plan: Plan, x0: Measure) -> Any:
+def value_dtype(thing: Observable, plan: Plan, state: State) -> Any:
     """Type of an observable's value, without computing it."""
-    one = x0.at(jnp.zeros((x0.n, x0.d)), None if x0.radii is None else jnp.ones(x0.n))
-    snapshot = Snapshot(jnp.zeros(()), one, first_beta(plan.model), plan.reduction)
-    return eqx.filter_eval_shape(thing, snapshot).dtype
+    model = first_member(plan.model)
+    return eqx.filter_eval_shape(lambda: thing(state.trial(model))).dtype
 
 
-def _all_times(times: Any) -> np.ndarray:
-    """The save times of a batch: rows that ended early hold infinity after their end."""
-    table = np.asarray(times)
-    return np.min(table, axis=tuple(range(table.ndim - 1)))
+def _axes(
+    plan: Plan,
+    state: State,
+    lead: tuple[str, ...],
+    rows: dict[str, Any],
+    ends: dict[str, Any],
+) -> dict[str, tuple[str, ...]]:
+    seen = (*plan.observe, *plan.integrals)
+    inner = {**state.axes, **{thing.name: thing.axes for thing in seen}}
+    axes = {name: (*lead, "time", *inner.get(name, ())) for name in rows}
+    return axes | {name: (*lead, *inner.get(name.removeprefix("final_"), ())) for name in ends}
 
 
-def _axes(plan: Plan, lead: tuple[str, ...], arrays: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    inner = {**STATE_AXES, **{thing.name: thing.axes for thing in plan.observe}}
-    axes: dict[str, tuple[str, ...]] = {}
-    for name in arrays:
-        if name in inner:
-            axes[name] = (*lead, "time", *inner[name])
-        elif name == "final_points":
-            axes[name] = (*lead, "token", "coordinate")
-        else:
-            axes[name] = (*lead, *inner.get(name.removeprefix("final_"), ENDS.get(name, ())))
-    return axes
-
-
-def _coords(plan: Plan, x0: Measure, times: Any) -> dict[str, Any]:
-    sizes = dict(zip(_sample_axes(x0), x0.batch_shape, strict=True))
-    return coords_of(plan, times, {**sizes, "token": x0.n, "coordinate": x0.d})
-
-
-def coords_of(plan: Any, times: Any, sizes: dict[str, int]) -> dict[str, Any]:
-    """Labels of the axes: times, betas, indices along axes of these sizes, and what observables bring."""
+def _coords(plan: Plan, state: State, times: Any) -> dict[str, Any]:
+    """Labels of the axes: times, models, indices, and what observables bring."""
     coords: dict[str, Any] = {"time": times}
-    for part in plan.model.attentions():
-        if part.beta.ndim == 1:
-            coords["beta"] = part.beta if is_traced(part.beta) else np.asarray(part.beta)
-    coords |= {name: np.arange(size) for name, size in sizes.items()}
-    for thing in plan.observe:
+    models = batch_axis(plan.model)
+    if models is not None:
+        coords[models.name] = models.values
+    sizes = {**dict(zip(_sample_axes(state), state.sample_shape, strict=True)), **state.sizes}
+    coords |= {name: np.arange(size) for name, size in sizes.items()} | state.labels
+    for thing in (*plan.observe, *plan.integrals):
         coords.update(thing.coords)
     return coords
 
 
-def attributes_of(
-    plan: Plan, x0: Measure, arrays: dict[str, Any], lead: tuple[str, ...]
-) -> dict[str, Any]:
-    """Model, numerics, versions, outcome and health, as plain data."""
+def _details(plan: Plan, state: State) -> dict[str, dict[str, Any]]:
+    seen = {thing.name: state.notes(thing) for thing in plan.observe}
+    sums = {
+        thing.name: {"units": "", "long_name": f"integral over time of {thing.says or thing.name}"}
+        for thing in plan.integrals
+    }
+    return {**state.details, **seen, **sums}
+
+
+def attributes_of(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Model, state, numerics, versions, outcome and health, as plain data."""
     attributes: dict[str, Any] = {"label": plan.model.label}
-    if is_traced(arrays, plan.model, x0):
+    if is_traced(arrays, plan.model, state):
         return {**attributes, "outcome": "traced", "advice": "inside a JAX transformation"}
-    finite = np.all(np.isfinite(np.asarray(arrays["final_points"])), axis=(-1, -2))
-    outcome = count_outcomes(name_outcomes(arrays["outcome_code"], finite))
+    lead = len(lead_axes(plan, state))
+    finite = finite_members(state, arrays, lead)
+    names = name_outcomes(arrays["outcome_code"], finite)
+    health = {"finite": bool(np.all(finite)), **state.health(plan.model, arrays, lead)}
+    health |= {
+        name: int(np.sum(np.asarray(arrays[name]))) for name in COUNTS if name != "outcome_code"
+    }
+    judged = state.judged(names, arrays, plan.numerics.tolerance)
+    outcome = count_outcomes(judged.names)
     return {
         **attributes,
         "model": describe(plan.model),
-        "measure": describe(_blank(x0)),
-        "numerics": {
-            **describe_numerics(plan, float(plan.horizon)),
-            "merge_radius": getattr(getattr(plan.numerics.stepper, "merge", None), "radius", None),
-            "reduction": describe(plan.reduction),
-        },
+        **state.described(),
+        "numerics": {**describe_numerics(plan), **state.described_numerics()},
         "seed_data": describe(plan.key),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **provenance(),
         "outcome": outcome,
-        "advice": advise(outcome),
-        "health": health_report(plan.model, x0, plan.reduction, arrays, len(lead)),
+        "advice": advise(outcome, judged.advice),
+        **judged.facts,
+        "health": health,
     }
 
 
-def describe_numerics(plan: Any, t1: float) -> dict[str, Any]:
-    """Method, tolerances, clock and stops of a plan, for tokens and for densities alike."""
+def finite_members(state: State, arrays: dict[str, Any], lead: int) -> np.ndarray:
+    """Which members of a batch ended with finite numbers."""
+    last = np.asarray(arrays[f"final_{state.main}"])
+    return np.all(np.isfinite(last), axis=tuple(range(lead, last.ndim)))
+
+
+def describe_numerics(plan: Plan) -> dict[str, Any]:
+    """Method, tolerances, clock and stops of a plan."""
     controller = plan.numerics.controller
     return {
         "method": plan.numerics.name,
@@ -266,7 +252,7 @@ def describe_numerics(plan: Any, t1: float) -> dict[str, Any]:
         "max_steps": plan.numerics.max_steps,
         "clock": describe(plan.clock),
         "stops": [stop.says for stop in plan.stops],
-        "t1": float(t1),
+        "t1": float(plan.horizon),
     }
 
 
@@ -274,10 +260,10 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def join(plan: Plan, x0: Measure, pieces: list[Trajectory]) -> Trajectory:
+def join(plan: Plan, state: State, pieces: list[Trajectory]) -> Trajectory:
     """One trajectory from consecutive segments, with the health of the whole."""
     whole = join_stored(pieces)
-    whole.attributes = attributes_of(plan, x0, whole.arrays, lead_axes(plan, x0))
+    whole.attributes = attributes_of(plan, state, whole.arrays)
     return whole
 
 
@@ -298,16 +284,3 @@ def join_stored(pieces: list[Trajectory]) -> Trajectory:
     times = [np.asarray(piece.coords["time"]) for piece in pieces]
     coords = {**last.coords, "time": np.concatenate(times)}
     return Trajectory(arrays, last.axes, coords, last.attributes, last.details)
-
-
-def final_state(segment_arrays: dict[str, Any]) -> State:
-    """The state a stored segment ended with, to continue from."""
-
-    def pick(name: str) -> Any:
-        value = segment_arrays.get(name)
-        return None if value is None else jnp.asarray(value)
-
-    masses = pick("final_masses")
-    owners = pick("final_owners")
-    merged = None if masses is None else Clusters(masses, owners.astype(masses.dtype))
-    return State(pick("final_points"), pick("final_radii"), merged)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError, require
+from ..outcomes import GOOD
 from ..runtime import ArrayLike
 from ..trajectory import Trajectory
-from .outcome import GOOD
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,4 +1,4 @@
-"""The compiled solve: one call of diffrax for a whole batch of tokens and of betas."""
+"""The compiled solve: one call of diffrax for a whole batch of models and of samples."""
 
 from __future__ import annotations
 
@@ -11,37 +11,58 @@ import jax.numpy as jnp
 import optimistix as optx
 from jaxtyping import Array, Float
 
-from ..dynamics import Dynamics, State, beta_axes, has_beta_batch
-from ..measure import Measure
-from ..observables.base import Observable, Snapshot
-from ..reduce import Reduction
+from ..batches import batch_axis, batch_in_axes, first_member
+from ..dynamics import Dynamics
+from ..observables.base import Observable
+from ..outcomes import OUTCOMES
 from ..runtime import is_traced
+from ..states import Carried, State
 from .adjoint import REVERSE, differentiable, with_stages_for
 from .clocks import Clock
-from .methods import Numerics
-from .outcome import OUTCOMES
+from .numerics import Numerics
 from .progress import RichProgressMeter
-from .steppers import Context, LayerStepper, NoiseTerm, drift
+from .steppers import Context, LayerStepper, drift
 from .stops import Stop, rises_at_stop
 from .switches import FieldTimes, MeetingSwitches
 from .unchecked import unchecked
 
 
 class Plan(eqx.Module):
-    """What to solve, apart from the tokens: model, numerics, what to look at, when to stop."""
+    """What to solve, apart from the numbers at t = 0: model, numerics, what to look at, when to stop."""
 
     model: Dynamics
+    # Blank: how what moves is held.
+    state: State
     numerics: Numerics
-    reduction: Reduction
     clock: Clock
     observe: tuple[Observable, ...]
+    integrals: tuple[Observable, ...]
     stops: tuple[Stop, ...]
     jumps: Float[Array, " jumps"]
     key: Array
     # End of the whole run: the Brownian path must not depend on how a run is cut into segments.
     horizon: Float[Array, ""]
-    states: bool = eqx.field(static=True)
+    # Number of samples, along the axis after that of the models; None for a single one.
+    samples: int | None = eqx.field(static=True)
+    keep_states: bool = eqx.field(static=True)
     progress: bool = eqx.field(static=True)
+
+    def start(self, state: State) -> Carried:
+        """What moves at t = 0: `state` with its numbers, in the axes of models and samples."""
+        one = first_member(self.model)
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.state.integrands(one), ())
+        for thing in self.integrals:
+            shapes[thing.name] = _shape_of(thing, state, one)
+        lead = () if self.samples is None else (self.samples,)
+        zeros = {name: jnp.zeros((*lead, *shape)) for name, shape in shapes.items()}
+        start, models = Carried(state.begin(self.model), zeros), batch_axis(self.model)
+        if models is None:
+            return start
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (models.size, *leaf.shape)), start)
+
+
+def _shape_of(thing: Observable, state: State, model: Dynamics) -> tuple[int, ...]:
+    return jax.eval_shape(lambda: thing(state.trial(model))).shape
 
 
 class Segment(eqx.Module):
@@ -49,10 +70,10 @@ class Segment(eqx.Module):
 
     times: Any  # (*batch, time)
     saved: dict[str, Any]
-    final: Any  # what was integrated: State, or the coefficients of a density
+    final: Any  # what moved: a Carried
     final_time: Any  # (*batch)
     final_saved: dict[str, Any]
-    outcome: Any  # (*batch), an index into outcome.OUTCOMES
+    outcome: Any  # (*batch), an index into outcomes.OUTCOMES
     stats: dict[str, Any]
 
     def _at_rest(self) -> Segment:
@@ -88,53 +109,36 @@ def widened(mask: Array, like: Array) -> Array:
     return mask.reshape(mask.shape + (1,) * (like.ndim - mask.ndim))
 
 
-def look(plan: Plan, model: Dynamics, measure: Measure, t: Array, state: State) -> dict[str, Array]:
-    """Everything saved at one time: observables of the retracted tokens, and the tokens if asked."""
-    here = measure.at(measure.space.retract(state.points), state.radii)
-    snapshot = Snapshot(t, here, model, plan.reduction)
+def look(plan: Plan, context: Context, t: Array, y: Carried) -> dict[str, Array]:
+    """Everything saved at one time: observables, the run's own health, integrals, and the state if asked."""
+    state, model = context.state, context.model
+    snapshot = state.snapshot(model, t, y.moving)
     # diffrax fills what comes after an early end with infinity, so counts travel as floats.
     values = {thing.name: jnp.asarray(thing(snapshot), dtype=float) for thing in plan.observe}
-    if state.clusters is not None:
-        values["owners"] = state.clusters.owners
-    if plan.states:
-        values["states"] = here.points
-        if state.radii is not None:
-            values["radii"] = state.radii
-    return values
+    watched = state.watched(model, t, y.moving)
+    values |= {name: value for name, value in watched.items() if name not in values}
+    return values | y.integrals | state.rows(y.moving, plan.keep_states)
 
 
 def integrate_one(
     adjoint: diffrax.AbstractAdjoint,
     plan: Plan,
     model: Dynamics,
-    measure: Measure,
-    state: State,
+    start: Carried,
     times: Array,
     key: Array,
 ) -> Segment:
-    """Solve for one sample of tokens over the given save times."""
-    clock = plan.clock
-    context = Context(model, measure, plan.reduction, field_times(plan, end_of(times)))
-
-    def observe(u: Array, y: State, args: Context) -> dict[str, Array]:
-        return look(plan, args.model, args.measure, clock.time(u), y)
-
-    segment = solve_segment(
-        adjoint,
-        plan,
-        _terms(plan, model, measure, key),
-        state,
-        context,
-        times,
-        observe,
-        _event(plan, times),
-    )
+    """Solve one member of a batch over the given save times."""
+    state = plan.state.prepared(model)
+    context = Context(state, model, field_times(plan, end_of(times)), plan.integrals)
+    segment = solve_segment(adjoint, plan, context, start, times, _terms(plan, context, key))
+    outcome = state.ended(segment.outcome, segment.final_saved)
     # A stop inside a step leaves an interpolated state, which is not quite on the space.
-    points = measure.space.retract(segment.final.points)
-    return eqx.tree_at(lambda found: found.final.points, segment, points)
+    final = Carried(state.retracted(segment.final.moving), segment.final.integrals)
+    return eqx.tree_at(lambda found: (found.outcome, found.final), segment, (outcome, final))
 
 
-def field_times(plan: Any, end: Array) -> FieldTimes:
+def field_times(plan: Plan, end: Array) -> FieldTimes:
     """The times a plan's model is asked for its field, in a solve until `end`."""
     return FieldTimes(plan.clock, end, plan.numerics.dt0, plan.jumps.size > 0)
 
@@ -146,22 +150,20 @@ def end_of(times: Array) -> Array:
 
 def solve_segment(
     adjoint: diffrax.AbstractAdjoint,
-    plan: Any,
-    terms: Any,
-    start: Any,
-    args: Any,
+    plan: Plan,
+    context: Context,
+    start: Carried,
     times: Array,
-    look: Any,
-    event: Any,
+    terms: Any,
 ) -> Segment:
-    """One call of diffrax over the save times, for tokens and for densities alike.
-
-    `plan` has numerics, clock, jumps and progress; `look(u, y, args)` is what is saved.
-    """
+    """One call of diffrax over the save times."""
     clock, numerics = plan.clock, plan.numerics
 
-    def end(u: Array, y: Any, args: Any) -> tuple[Any, Array, dict[str, Array]]:
-        return y, clock.time(u), look(u, y, args)
+    def seen(u: Array, y: Carried, args: Context) -> dict[str, Array]:
+        return look(plan, args, clock.time(u), y)
+
+    def end(u: Array, y: Carried, args: Context) -> tuple[Carried, Array, dict[str, Array]]:
+        return y, clock.time(u), seen(u, y, args)
 
     marks = clock.inverse(times)
     first, last_mark = marks[0], end_of(marks)
@@ -173,12 +175,12 @@ def solve_segment(
             t1=last_mark,
             dt0=None if numerics.dt0 is None else _whole_steps(numerics.dt0, last_mark - first),
             y0=start,
-            args=args,
+            args=context,
             saveat=diffrax.SaveAt(
-                subs=[diffrax.SubSaveAt(ts=marks, fn=look), diffrax.SubSaveAt(t1=True, fn=end)]
+                subs=[diffrax.SubSaveAt(ts=marks, fn=seen), diffrax.SubSaveAt(t1=True, fn=end)]
             ),
             stepsize_controller=_controller(plan),
-            event=event,
+            event=_event(plan, context, first),
             max_steps=numerics.max_steps,
             throw=False,
             progress_meter=RichProgressMeter() if plan.progress else diffrax.NoProgressMeter(),
@@ -228,25 +230,26 @@ def _whole_steps(dt: Array, span: Array) -> Array:
     return jnp.where(whole, span / jnp.maximum(count, 1), dt)
 
 
-def _terms(plan: Plan, model: Dynamics, measure: Measure, key: Array) -> Any:
+def _terms(plan: Plan, context: Context, key: Array) -> Any:
     deterministic = diffrax.ODETerm(drift)  # pyright: ignore[reportArgumentType]
-    if model.noise is None:
-        return deterministic
-    shape = jax.ShapeDtypeStruct(model.noise.brownian_shape(measure), measure.points.dtype)
-    dt = plan.numerics.dt0
-    assert dt is not None
-    with unchecked():
-        path = diffrax.VirtualBrownianTree(0.0, plan.horizon, tol=dt / 4, shape=shape, key=key)
-    return diffrax.MultiTerm(deterministic, NoiseTerm(path))
+
+    def brownian(shape: jax.ShapeDtypeStruct) -> diffrax.AbstractPath:
+        dt = plan.numerics.dt0
+        assert dt is not None
+        with unchecked():
+            return diffrax.VirtualBrownianTree(0.0, plan.horizon, tol=dt / 4, shape=shape, key=key)
+
+    extra = context.state.extra_terms(context.model, brownian)
+    return diffrax.MultiTerm(deterministic, *extra) if extra else deterministic
 
 
-def _stepper(plan: Any) -> diffrax.AbstractSolver:
+def _stepper(plan: Plan) -> diffrax.AbstractSolver:
     fixed = plan.numerics.dt0 is not None
     stepper = plan.numerics.stepper
     return MeetingSwitches(stepper) if fixed and plan.jumps.size > 0 else stepper
 
 
-def _controller(plan: Any) -> diffrax.AbstractStepSizeController:
+def _controller(plan: Plan) -> diffrax.AbstractStepSizeController:
     if plan.jumps.size == 0 or not isinstance(plan.numerics.controller, diffrax.PIDController):
         return plan.numerics.controller
     return diffrax.ClipStepSizeController(
@@ -254,18 +257,19 @@ def _controller(plan: Any) -> diffrax.AbstractStepSizeController:
     )
 
 
-def _event(plan: Plan, times: Array) -> diffrax.Event | None:
-    if not plan.stops:
-        return None
-    start = plan.clock.inverse(times[0])
+def _event(plan: Plan, context: Context, start: Array) -> diffrax.Event | None:
+    """The end of a run: a stop that was asked for, or a state that no longer means anything."""
 
-    def value(t: Array, y: State, args: Context, **kwargs: Any) -> Array:
-        here = args.measure.at(args.measure.space.retract(y.points), y.radii)
-        snapshot = Snapshot(plan.clock.time(t), here, args.model, args.reduction)
-        reached = rises_at_stop([jnp.asarray(stop(snapshot)) for stop in plan.stops])
+    def value(t: Array, y: Carried, args: Context, **kwargs: Any) -> Array:
+        snapshot = args.state.snapshot(args.model, plan.clock.time(t), y.moving)
+        conditions = [jnp.asarray(stop(snapshot)) for stop in plan.stops]
+        lost = args.state.lost(args.model, plan.clock.time(t), y.moving)
+        reached = rises_at_stop(conditions if lost is None else [*conditions, lost])
         # diffrax looks for a change of sign: a condition met from the start must change it too.
         return jnp.where(t <= start, -1.0, reached)
 
+    if not plan.stops and not context.state.may_be_lost:
+        return None
     if isinstance(plan.numerics.stepper, LayerStepper):
         # A network has no state between two layers: end with the layer that meets the condition.
         return diffrax.Event(value)
@@ -294,32 +298,27 @@ class StopSearch(optx.Bisection):
 
 
 @eqx.filter_jit
-def integrate(plan: Plan, measure: Measure, state: State, times: Array) -> Segment:
-    """Solve for every beta and every sample; leading axes of the result are (beta, sample)."""
-    if plan.reduction.spans_devices:
-        return _integrate_all(REVERSE, plan, measure, state, times)
-    return differentiable(_integrate_all, plan, measure, state, times)
+def integrate(plan: Plan, start: Carried, times: Array) -> Segment:
+    """Solve for every model and every sample; these are the leading axes of the result."""
+    if plan.state.spans_devices:
+        return _integrate_all(REVERSE, plan, start, times)
+    return differentiable(_integrate_all, plan, start, times)
 
 
 def _integrate_all(
-    adjoint: diffrax.AbstractAdjoint, plan: Plan, measure: Measure, state: State, times: Array
+    adjoint: diffrax.AbstractAdjoint, plan: Plan, start: Carried, times: Array
 ) -> Segment:
-    batched = measure.points.ndim == 3
+    def sample(model: Dynamics, index: Array, one: Carried) -> Segment:
+        key = jax.random.fold_in(plan.key, index)
+        return integrate_one(adjoint, plan, model.for_sample(index), one, times, key)
 
-    def sample(model: Dynamics, index: Array, one: State) -> Segment:
-        chosen = model.for_sample(index) if batched else model
-        key = jax.random.fold_in(plan.key, index) if batched else plan.key
-        alone = measure.at(one.points, one.radii)
-        return integrate_one(adjoint, plan, chosen, alone, one, times, key)
+    def all_samples(model: Dynamics, every: Carried) -> Segment:
+        if plan.samples is None:
+            return integrate_one(adjoint, plan, model, every, times, plan.key)
+        indices = jnp.arange(plan.samples)
+        return eqx.filter_vmap(sample, in_axes=(None, 0, 0))(model, indices, every)
 
-    def all_samples(model: Dynamics, tokens: State) -> Segment:
-        if not batched:
-            return sample(model, jnp.zeros((), int), tokens)
-        indices = jnp.arange(measure.points.shape[0])
-        return eqx.filter_vmap(sample, in_axes=(None, 0, 0))(model, indices, tokens)
-
-    if not has_beta_batch(plan.model):
-        return all_samples(plan.model, state)
-    # A continued run already has the axis of betas; at the start all betas share the tokens.
-    axis = 0 if state.points.ndim > measure.points.ndim else None
-    return eqx.filter_vmap(all_samples, in_axes=(beta_axes(plan.model), axis))(plan.model, state)
+    if batch_axis(plan.model) is None:
+        return all_samples(plan.model, start)
+    over = (batch_in_axes(plan.model), 0)
+    return eqx.filter_vmap(all_samples, in_axes=over)(plan.model, start)

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..runtime import Scalar
+from ..states.wrapping import Wrapping
 from .clocks import Clock
-from .wrapping import Wrapping
 
 
 class FieldTimes(eqx.Module):

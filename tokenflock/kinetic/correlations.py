@@ -12,38 +12,46 @@ coefficients (1/2pi) int e^{-in theta} of functions that move with the density f
     M(t, s) = int_{s0}^s k(s, s') C(t, s') ds' + k(s, s0) A(t, s0),   V[f] = w' * int_0^s k(s, s') f(s') ds'.
 
 A token's answer to a change of token l is direct (k A) or by way of the tokens in between (int k C).
-For uniform tokens f = 1 and C^ = phi^(n) g_{a_n}: `theory.kinetic.mode_response`.
+For uniform tokens f = 1 and C^ = phi^(n) g_{a_n}: `theory.kinetic.mode_response`. f, A and C are one state of
+`solve`: `correlations` starts it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
-from ..density import Density, Law
+from ..density import Density, HeldDensity, Law
 from ..dynamics import Dynamics
-from ..errors import InputError, SolveError, require
-from ..integrate.outcome import ADVICE
-from ..integrate.unchecked import unchecked
+from ..errors import InputError, require
+from ..integrate import Save, solve
 from ..kinds import Unnormalised
 from ..meanfield.circle import Fourier
 from ..meanfield.galerkin import Basis
-from ..runtime import ArrayLike
+from ..observables.base import Observable, Snapshot
+from ..observables.naming import check_names
+from ..outcomes import OUTCOMES
+from ..reduce import Dense
+from ..runtime import ArrayLike, Scalar
+from ..serialise import describe
+from ..states.protocol import Judgement, State
 from ..terms import Attention
+from ..trajectory import Trajectory
 from .layered import Layered, LayeredScheme, velocity
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-MAX_STEPS = 100_000
 # Of sums over the nodes of phi.
 ROUNDING = 1e-13
+WATCHED = {
+    "mass": ("1", "Mass of the position that is farthest from 1"),
+    "lowest": ("1", "Smallest density, relative to the uniform law"),
+    "tail": ("1", "Largest tail: of f, and of A and C in units of their largest mode"),
+}
 
 
 class Perturbed(eqx.Module):
@@ -63,79 +71,197 @@ def correlations(
     *,
     rtol: float,
     atol: float,
-) -> xr.Dataset:
-    """f, A and C of the module's docstring at `times`, as coefficients n = 0..modes of every position.
+) -> Trajectory:
+    """f, A and C of the module's docstring at t = 0 and at `times`, for every position.
 
     `start` lives on Layered(positions, modes), `phi` gives real values at points of the circle, s0 is
-    one of the positions i/positions, 0 < s0 < 1. `C` is NaN before s0, and its limit from above at s0.
-    The attributes tell the largest change of mass, the lowest density and the tail that were met.
+    one of the positions i/positions, 0 < s0 < 1. The run has the rows `states` (f), `A` and `C` as Fourier
+    modes, which `fourier_coefficients` makes complex. `C` is NaN before s0, and its limit from above at s0.
 
     SolveError where the highest modes of f, or those of A and C relative to their size, grow to the
     discretisation's `tail` before the last time: beyond it the modes no longer hold them.
     """
-    on, first, marks = _checked(model, start, s0, times)
-    _check_tolerances(rtol, atol)
-    begun = _begin(on, start.state, phi, first)
-    scheme = on.scheme().prepared(model)
-    equations = Equations.of(model, scheme, first)
-    strain = float(equations.strain(begun))
-    require(
-        strain <= on.tail,
-        f"the start, or phi, is finer than {on} holds: the tail is {strain:.2g}, the largest allowed is "
-        f"{on.tail:g}; use a larger discretisation, or a larger `tail` if you know why",
-    )
-    found = _integrate(equations, begun, marks, jnp.asarray([rtol, atol]), jnp.asarray(on.tail))
-    _check_finished(on, found, float(marks[-1]))
-    assert found.ys is not None
-    return _dataset(on, scheme, first, np.asarray(marks), found.ys[0])
-
-
-def _checked(
-    model: Dynamics, start: Density, s0: float, times: ArrayLike
-) -> tuple[Layered, int, Array]:
-    """The discretisation, the row of s0 and the times, or a sentence about what is wrong."""
-    on = start.on
-    if not isinstance(on, Layered):
-        raise InputError(
-            f"correlations need a density on Layered(positions, modes), got {type(on).__name__}"
-        )
-    on.check(model)
-    term = model.terms
-    assert isinstance(term, Attention)
-    require(
-        isinstance(term.kind, Unnormalised) and model.noise is None,
-        "the correlation equations are those of unnormalised attention without noise; use "
-        "Kinetic(beta, slope)",
-    )
-    first = round(s0 * on.positions) if np.isfinite(s0) else 0
-    require(
-        0 < first < on.positions and abs(first - s0 * on.positions) < 1e-9,
-        f"s0 must be one of the inner positions i/{on.positions}, got {s0}; choose positions so that "
-        "s0 * positions is whole",
-    )
-    marks = jnp.atleast_1d(jnp.asarray(times, dtype=float))
+    marks = np.atleast_1d(np.asarray(times, dtype=float))
     require(
         marks.size > 0
-        and bool(jnp.all(jnp.isfinite(marks) & (marks >= 0)))
-        and bool(jnp.all(jnp.diff(marks) > 0) and marks[-1] > 0),
-        f"times must be finite and increase from 0 on, got {np.asarray(marks).tolist()}; give at least one "
-        "above 0",
+        and bool(np.all(np.isfinite(marks) & (marks >= 0)))
+        and bool(np.all(np.diff(marks) > 0) and marks[-1] > 0),
+        f"times must be finite and increase from 0 on, got {marks.tolist()}; give at least one above 0",
     )
-    return on, first, marks
+    state = Correlations.of(start, phi, s0)
+    save = Save(at=marks, states=True)
+    return solve(model, state, float(marks[-1]), rtol=rtol, atol=atol, save=save)
 
 
-def _check_tolerances(rtol: float, atol: float) -> None:
-    require(
-        0 < rtol < np.inf and 0 < atol < np.inf,
-        f"rtol and atol must be positive and finite, got {rtol} and {atol}; try rtol=1e-8, atol=1e-10",
-    )
+class Correlations(State):
+    """A layered density with the functions A and C that move on it, as a state of `solve`."""
 
+    density: Density
+    own: Float[Array, "point mode"]  # A(0) = f0 (phi - int phi f0)
+    first: int = eqx.field(static=True)
+    equations: Equations | None = None
 
-def _begin(on: Layered, state: Array, phi: Law, first: int) -> Perturbed:
-    """f0, A(0) = f0 (phi - int phi f0) and C(0) = 0."""
-    A = _own(on.scheme().basis, state, phi)
-    _check_held(on, state, phi, A)
-    return Perturbed(state, A, jnp.zeros_like(state[first:]))
+    @staticmethod
+    def of(start: Density, phi: Law, s0: float) -> Correlations:
+        """A change at the position s0 of the function phi of a token."""
+        on = start.on
+        if not isinstance(on, Layered):
+            raise InputError(
+                f"correlations need a density on Layered(positions, modes), got {type(on).__name__}"
+            )
+        first = round(s0 * on.positions) if np.isfinite(s0) else 0
+        require(
+            0 < first < on.positions and abs(first - s0 * on.positions) < 1e-9,
+            f"s0 must be one of the inner positions i/{on.positions}, got {s0}; choose positions so that "
+            "s0 * positions is whole",
+        )
+        A = _own(on.scheme().basis, start.state, phi)
+        _check_held(on, start.state, phi, A)
+        return Correlations(start, A, first)
+
+    # --- before a run -----------------------------------------------------------------------------
+
+    def check(self, model: Dynamics, t1: float) -> None:
+        on = self.density.on
+        on.check(model)
+        term = model.terms
+        require(
+            isinstance(term, Attention)
+            and isinstance(term.kind, Unnormalised)
+            and model.noise is None,
+            "the correlation equations are those of unnormalised attention without noise; use "
+            "Kinetic(beta, slope)",
+        )
+        strain = float(self.prepared(model).strain(self.begin(model)))
+        require(
+            strain <= on.largest_tail,
+            f"the start, or phi, is finer than {on} holds: the tail is {strain:.2g}, the largest allowed is "
+            f"{on.largest_tail:g}; use a larger discretisation, or a larger `tail` if you know why",
+        )
+
+    def check_names(self, observe: Sequence[Observable]) -> None:
+        check_names(observe, taken=(*WATCHED, "A", "C", *self.density.on.axes))
+
+    def holding(self, start: Density) -> Correlations:
+        return Correlations(start, self.own, self.first)
+
+    def blank(self) -> Correlations:
+        empty = self.density.at(jnp.zeros_like(self.density.state))
+        return Correlations(empty, jnp.zeros_like(self.own), self.first)
+
+    def begin(self, model: Dynamics) -> Perturbed:
+        return Perturbed(self.density.state, self.own, jnp.zeros_like(self.own[self.first :]))
+
+    # --- the equation -----------------------------------------------------------------------------
+
+    def prepared(self, model: Dynamics) -> Correlations:
+        scheme = self.density.on.scheme().prepared(model)
+        assert isinstance(scheme, LayeredScheme)
+        equations = Equations.of(model, scheme, self.first)
+        return Correlations(self.density, self.own, self.first, equations)
+
+    @property
+    def _known(self) -> Equations:
+        assert self.equations is not None
+        return self.equations
+
+    def velocity(self, model: Dynamics, t: Scalar, y: Perturbed) -> Perturbed:
+        return self._known.rates(t, y)
+
+    def strain(self, y: Perturbed) -> Array:
+        """The largest tail of the three functions."""
+        return self._known.strain(y)
+
+    @property
+    def may_be_lost(self) -> bool:
+        return True
+
+    def lost(self, model: Dynamics, t: Scalar, y: Perturbed) -> Array:
+        """A strain that is not finite ends the run too."""
+        return ~(self.strain(y) <= self.density.on.largest_tail)
+
+    def ended(self, code: Array, final: dict[str, Array]) -> Array:
+        lost = ~(final["tail"] <= 0.999 * self.density.on.largest_tail)
+        stopped = code == OUTCOMES.index("stopped")
+        return jnp.where(stopped & lost, OUTCOMES.index("unresolved"), code)
+
+    # --- looked at --------------------------------------------------------------------------------
+
+    def snapshot(self, model: Dynamics, t: Array, y: Perturbed) -> Snapshot:
+        """The density alone: A and C are rows of their own."""
+        held = HeldDensity(self.density.at(y.f), self._known.scheme)
+        return Snapshot(t, held, model, Dense())
+
+    def rows(self, y: Perturbed, keep: bool) -> dict[str, Array]:
+        return {"states": y.f, "A": y.A, "C": self._padded(y.C)} if keep else {}
+
+    def _padded(self, late: Array) -> Array:
+        """C at all positions, NaN before s0."""
+        width = ((0, 0),) * (late.ndim - 2) + ((self.first, 0), (0, 0))
+        return jnp.pad(late, width, constant_values=jnp.nan)
+
+    def watched(self, model: Dynamics, t: Array, y: Perturbed) -> dict[str, Array]:
+        scheme = self._known.scheme
+        return {"mass": scheme.mass(y.f), "lowest": scheme.lowest(y.f), "tail": self.strain(y)}
+
+    @property
+    def details(self) -> dict[str, dict[str, Any]]:
+        return {
+            name: {"units": units, "long_name": says} for name, (units, says) in WATCHED.items()
+        }
+
+    # --- labelled ---------------------------------------------------------------------------------
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        return dict.fromkeys(("states", "state", "A", "C"), self.density.on.axes)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return dict(zip(self.density.on.axes, self.density.on.shape, strict=True))
+
+    @property
+    def labels(self) -> dict[str, np.ndarray]:
+        return self.density.on.labels
+
+    def ends(self, y: Perturbed) -> dict[str, Array]:
+        return {"state": y.f, "A": y.A, "C": self._padded(y.C)}
+
+    def continued(self, ends: dict[str, Array]) -> Perturbed:
+        f, A, C = (jnp.asarray(ends[name]) for name in ("state", "A", "C"))
+        return Perturbed(f, A, C[..., self.first :, :])
+
+    def at_start(self) -> dict[str, Array]:
+        return {"state": self.density.state, "A": self.own}
+
+    def value(self, arrays: dict[str, Any]) -> Density:
+        return self.density.at(jnp.asarray(arrays["state"]))
+
+    def stored_snapshot(self, model: Dynamics, t: Array, row: Array) -> Snapshot:
+        held = HeldDensity(self.density.at(row), self.density.on.scheme().prepared(model))
+        return Snapshot(t, held, model, Dense())
+
+    def described(self) -> dict[str, Any]:
+        on = self.density.on
+        assert isinstance(on, Layered)
+        return {
+            "density": describe(self.blank().density),
+            "correlations": {"s0": self.first / on.positions},
+        }
+
+    # --- judged -----------------------------------------------------------------------------------
+
+    def health(self, model: Dynamics, arrays: dict[str, Any], lead: int) -> dict[str, Any]:
+        if "mass" not in arrays:
+            return {}
+        return {
+            "mass_drift": float(np.nanmax(np.abs(np.asarray(arrays["mass"]) - 1.0))),
+            "lowest_density": float(np.nanmin(np.asarray(arrays["lowest"]))),
+            "largest_tail": float(np.nanmax(np.asarray(arrays["tail"]))),
+        }
+
+    def judged(self, names: np.ndarray, arrays: dict[str, Any], atol: float) -> Judgement:
+        return Judgement(names, {"unresolved": self.density.on.advice()})
 
 
 def _own(basis: Basis, state: Array, phi: Law) -> Float[Array, "point mode"]:
@@ -210,71 +336,9 @@ class Equations(eqx.Module):
         return jnp.max(jnp.stack([self.scheme.tail(each) for each in rows]))
 
 
-@eqx.filter_jit
-def _integrate(
-    equations: Equations, begun: Perturbed, times: Array, accuracy: Array, tail: Array
-) -> diffrax.Solution:
-    """The three functions at the saved times, by diffrax; `accuracy` is (rtol, atol)."""
-
-    def lost(t: Any, y: Perturbed, equations: Equations, **kwargs: Any) -> Array:
-        return ~(equations.strain(y) <= tail)  # a strain that is not finite ends the run too
-
-    with unchecked():
-        return diffrax.diffeqsolve(
-            diffrax.ODETerm(lambda t, y, equations: equations.rates(t, y)),
-            diffrax.Dopri8(),
-            0.0,
-            times[-1],
-            None,
-            begun,
-            equations,
-            saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]),
-            stepsize_controller=diffrax.PIDController(rtol=accuracy[0], atol=accuracy[1]),
-            max_steps=MAX_STEPS,
-            event=diffrax.Event(lost),
-            throw=False,
-        )
-
-
-def _check_finished(on: Layered, found: diffrax.Solution, t1: float) -> None:
-    """Whether the last time was reached with all functions resolved; SolveError in the words of `solve`."""
-    if found.result == diffrax.RESULTS.successful:
-        return
-    assert found.ts is not None
-    reached = f"the correlations end at t={float(found.ts[1][0]):.3g} of {t1:g}: "
-    if found.result == diffrax.RESULTS.event_occurred:
-        raise SolveError(reached + on.advice())
-    limit = found.result == diffrax.RESULTS.max_steps_reached
-    raise SolveError(reached + ADVICE["step-limit" if limit else "step-too-small"])
-
-
 def fourier_coefficients(state: ArrayLike) -> Complex[np.ndarray, "*rows n"]:
     """(1/2pi) int e^{-in theta} of rows (c_0, a_1..a_M, b_1..b_M), n = 0..M."""
     rows = np.asarray(state)
     count = (rows.shape[-1] - 1) // 2
     high = (rows[..., 1 : count + 1] - 1j * rows[..., count + 1 :]) / np.sqrt(2.0)
     return np.concatenate([rows[..., :1].astype(complex), high], axis=-1)
-
-
-def _dataset(
-    on: Layered, scheme: LayeredScheme, first: int, times: np.ndarray, found: Perturbed
-) -> xr.Dataset:
-    import xarray as xr
-
-    early = np.full((len(times), first, on.modes + 1), np.nan + 0j)
-    late = fourier_coefficients(found.C)
-    axes = ("time", "position", "n")
-    return xr.Dataset(
-        {
-            "f": (axes, fourier_coefficients(found.f)),
-            "A": (axes, fourier_coefficients(found.A)),
-            "C": (axes, np.concatenate([early, late], axis=1)),
-        },
-        coords={"time": times, "position": on.places, "n": np.arange(on.modes + 1)},
-        attrs={
-            "s0": first / on.positions,
-            "mass_drift": float(np.max(np.abs(np.asarray(found.f)[..., 0] - 1.0))),
-            "lowest_density": float(jnp.min(jax.vmap(scheme.lowest)(found.f))),
-            "largest_tail": float(jnp.max(jax.vmap(scheme.tail)(found.f))),
-        },
-    )

@@ -90,6 +90,10 @@ class Layered(Discretisation):
         """s_i = i/positions."""
         return np.arange(self.positions + 1) / self.positions
 
+    @property
+    def labels(self) -> dict[str, np.ndarray]:
+        return {"position": self.places}
+
     def scheme(self) -> LayeredScheme:
         return LayeredScheme(Fourier(self.modes, self.tail).scheme(), self.positions)
 

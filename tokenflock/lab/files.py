@@ -6,22 +6,16 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import tomli_w
 from pydantic import ValidationError
 
 from ..errors import InputError, require
-from ..plain import is_deeper_than
+from ..json_safe import is_deeper_than
 from .catalogue import nearest
 from .sentences import choices, explain
 from .spec import RunSpec
-
-if TYPE_CHECKING:
-    from .density import DensityRunSpec
-
-# A run of tokens, or of a density.
-AnySpec: TypeAlias = "RunSpec | DensityRunSpec"
 
 LARGEST_SPEC = 64 * 2**20
 # Tables and lists inside one another: a spec that means something has eight at most.
@@ -46,9 +40,9 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def parse(text: str, overrides: list[str] | None = None, source: str = "the spec") -> AnySpec:
+def parse(text: str, overrides: list[str] | None = None, source: str = "the spec") -> RunSpec:
     """A validated spec from TOML and `path=value` overrides."""
-    return validated_any(load(text, overrides, source), source)
+    return validated(load(text, overrides, source), source)
 
 
 def load(text: str, overrides: list[str] | None, source: str, more: tuple[str, ...] = ()) -> Any:
@@ -76,47 +70,29 @@ def check_depth(table: Any, source: str) -> None:
 
 
 def validated(table: dict[str, Any], source: str) -> RunSpec:
-    """A spec of tokens from a table, or sentences on what is wrong with it."""
-    spec = validated_any(table, source)
-    if not isinstance(spec, RunSpec):
-        raise InputError(
-            f"{source} has a [density], which only `tokenflock run` moves; give [tokens], or call "
-            "flock.solve for each density in Python"
-        )
+    """A spec from a table, or sentences on what is wrong with it."""
+    moved = [name for name in ("tokens", "density") if name in table]
+    if len(moved) == 2:
+        raise InputError(f"{source} has [tokens] and [density]; a run moves one of them")
+    try:
+        spec = RunSpec.model_validate(table)
+    except ValidationError as error:
+        raise InputError(explain(error, table, source)) from error
+    require(bool(moved), f"{source}: tokens is missing; a run moves [tokens] or a [density]")
     return spec
 
 
-def validated_any(table: dict[str, Any], source: str) -> AnySpec:
-    """A spec of tokens or of a density from a table, or sentences on what is wrong with it."""
-    root = _root(table, source)
-    try:
-        return root.model_validate(table)
-    except ValidationError as error:
-        raise InputError(explain(error, table, source, root)) from error
-
-
-def _root(table: dict[str, Any], source: str) -> type[AnySpec]:
-    """What the table describes: a run of tokens, or of a density."""
-    if "density" not in table:
-        return RunSpec
-    if "tokens" in table:
-        raise InputError(f"{source} has [tokens] and [density]; a run moves one of them")
-    from .density import DensityRunSpec
-
-    return DensityRunSpec
-
-
-def render(spec: AnySpec) -> str:
+def render(spec: RunSpec) -> str:
     """The full resolved spec as TOML; reading it back gives the same numbers."""
     return tomli_w.dumps(content(spec))
 
 
-def content(spec: AnySpec) -> dict[str, Any]:
+def content(spec: RunSpec) -> dict[str, Any]:
     """The full resolved spec as plain data."""
     return spec.model_dump(exclude_none=True)
 
 
-def identity(spec: AnySpec) -> str:
+def identity(spec: RunSpec) -> str:
     """Short hash of everything that decides the numbers."""
     decisive = spec.model_dump(exclude_none=True, exclude={"title", "says", "output"})
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
@@ -130,7 +106,7 @@ def _apply(table: dict[str, Any], override: str, more: tuple[str, ...]) -> None:
             "--set takes path=value, for example --set beta=4 or --set tokens.n=128; "
             f"got {override!r}"
         )
-    if keys[0] not in (*RunSpec.model_fields, "density", *more):
+    if keys[0] not in (*RunSpec.model_fields, *more):
         keys = complete(table, keys, "--set")
     put(table, keys, _value(path, text.strip()), "--set")
 
@@ -190,7 +166,7 @@ def _leaves(table: dict[str, Any], prefix: tuple[str, ...] = ()) -> list[list[st
 def _allowed(table: dict[str, Any]) -> list[list[str]]:
     """Paths of one or two keys that the sections of a spec accept."""
     found: list[list[str]] = []
-    for name, field in _root(table, "the spec").model_fields.items():
+    for name, field in RunSpec.model_fields.items():
         found.append([name])
         inner: Any = field.annotation
         if name in choices():

@@ -26,12 +26,13 @@ from typing import Any
 
 from ..belonging import require_same
 from ..errors import InputError, StoreError, in_words_of_the_disk
+from ..json_safe import is_deeper_than
 from ..locking import MARKS, Writer
 from ..own_files import read_object
-from ..plain import is_deeper_than
 from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, segment_paths, write
 from ..trajectory import Trajectory
-from .files import AnySpec, identity, parse, read_text, render
+from .files import identity, parse, read_text, render
+from .spec import RunSpec
 
 SPEC = "spec.toml"
 SUMMARY = "summary.json"
@@ -65,7 +66,7 @@ def new_folder(title: str, job_id: str) -> Path:
     raise InputError("a thousand runs started in one second; give --out")
 
 
-def check_folder(spec: AnySpec, folder: Path, resume: bool, overwrite: bool) -> None:
+def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> None:
     """Refuse a folder this run must not touch, or cannot write to, before anything is computed."""
     exists, empty = look_at(folder)
     if resume:
@@ -124,7 +125,7 @@ def check_parent(folder: Path) -> None:
         pass
 
 
-def _check_same(spec: AnySpec, folder: Path) -> None:
+def _check_same(spec: RunSpec, folder: Path) -> None:
     if not (folder / SPEC).exists():
         raise InputError(f"there is no run to resume in {folder} (no {SPEC})")
     stored = identity(parse(read_text(folder / SPEC), source=str(folder / SPEC)))
@@ -135,7 +136,7 @@ def _check_same(spec: AnySpec, folder: Path) -> None:
         )
 
 
-def claim(spec: AnySpec, folder: Path, initial: Trajectory, writer: Writer | None) -> None:
+def claim(spec: RunSpec, folder: Path, initial: Trajectory, writer: Writer | None) -> None:
     """Make the folder with its spec and the tokens at t = 0, all or nothing.
 
     writer -- of a folder that exists, in which a run is replaced.

@@ -12,15 +12,14 @@ import numpy as np
 
 from ..belonging import require_same
 from ..errors import WriteError
-from ..integrate.outcome import succeeded
+from ..json_safe import plain
 from ..locking import Writer, only_writer
-from ..plain import plain
+from ..outcomes import succeeded
 from ..store import STORE, read, remove_segments, write
 from ..trajectory import Trajectory
-from .files import AnySpec, identity
+from .files import identity
 from .folder import check_folder, claim, sweep
 from .job import Job
-from .parts import Integration
 from .segments import Log, nothing_yet
 from .spec import RunSpec
 
@@ -29,7 +28,7 @@ Report = Callable[[float, float, dict[str, Any]], None]
 
 
 def run_spec(
-    spec: AnySpec, folder: Path, resume: bool, overwrite: bool, report: Report
+    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, report: Report
 ) -> Trajectory:
     """Integrate a spec into a folder and return the stored trajectory.
 
@@ -41,7 +40,7 @@ def run_spec(
 
 @contextlib.contextmanager
 def running(
-    spec: AnySpec, folder: Path, resume: bool, overwrite: bool, report: Report
+    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, report: Report
 ) -> Iterator[tuple[Trajectory, Writer]]:
     """As `run_spec`; no other process writes into the folder until the caller is done with it, too."""
     check_folder(spec, folder, resume, overwrite)
@@ -54,7 +53,7 @@ def running(
         if writer is not None and resume and (folder / STORE).exists():
             yield _finished(spec, folder), writer
             return
-        job = make_job(spec)
+        job = Job(spec)
         job.compile()
         if not resume:
             claim(spec, folder, nothing_yet(job), writer)
@@ -82,16 +81,7 @@ def _saying_how_to_continue(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def make_job(spec: AnySpec) -> Integration:
-    """The job of a spec: of tokens, or of a density."""
-    if isinstance(spec, RunSpec):
-        return Job(spec)
-    from .density import DensityJob
-
-    return DensityJob(spec)
-
-
-def _finished(spec: AnySpec, folder: Path) -> Trajectory:
+def _finished(spec: RunSpec, folder: Path) -> Trajectory:
     run = read(folder)
     # Release 0.1 wrote the id of the spec, too: what it has finished is still a result.
     require_same(

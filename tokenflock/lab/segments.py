@@ -14,8 +14,8 @@ import numpy as np
 from ..belonging import PART_OF, require_same
 from ..errors import StoreError
 from ..integrate.core import COUNTERS, Segment
-from ..integrate.outcome import OUTCOMES
 from ..locking import Writer
+from ..outcomes import OUTCOMES
 from ..part_names import part_name
 from ..store import (
     INITIAL,
@@ -28,7 +28,7 @@ from ..store import (
 )
 from ..trajectory import Trajectory
 from .files import content
-from .parts import Integration
+from .job import Job
 
 FLUSH_SECONDS = 0.5
 # Writing may take at most this share of the time: a flush of 0.2 s is followed by 2 s of computing.
@@ -42,7 +42,7 @@ class Log:
     Without a writer nothing is written, and all parts wait in memory.
     """
 
-    def __init__(self, job: Integration, writer: Writer | None):
+    def __init__(self, job: Job, writer: Writer | None):
         self.job, self.writer = job, writer
         paths = [] if writer is None else segment_paths(writer.place)
         if writer is not None and (writer.place / SEGMENTS / INITIAL).exists():
@@ -63,8 +63,7 @@ class Log:
         """Whether parts are left and some sample is still on its way."""
         if self.last is None or self.done >= len(self.job.parts):
             return self.done < len(self.job.parts)
-        finite = self.job.finite(self.last.final)
-        return bool(np.any((self.last.outcome == 0) & finite))
+        return bool(np.any((self.last.outcome == 0) & self.job.finite(self.last.final)))
 
     def add(self, segment: Any) -> None:
         """Keep one more finished part; now and then write what waits."""
@@ -104,38 +103,37 @@ class Log:
         return with_spec(self.job.joined(pieces), self.job)
 
 
-def with_spec(run: Trajectory, job: Integration) -> Trajectory:
+def with_spec(run: Trajectory, job: Job) -> Trajectory:
     """The same run, with its identity and the full resolved spec among its attributes."""
     run.attributes.update({"id": job.id, "spec": content(job.spec), PART_OF: dict(job.identity)})
     return run
 
 
-def nothing_yet(job: Integration) -> Trajectory:
+def nothing_yet(job: Job) -> Trajectory:
     """The tokens at t = 0, for a run that is killed before its first part is done."""
     start = jax.tree.map(np.asarray, job.start())
-    lead = job.lead_shape(start)
+    lead = job.lead_shape
+    rows = {name: np.asarray(value) for name, value in job.rows(start).items()}
     empty = Segment(
         times=np.zeros((*lead, 1)),
-        saved={
-            name: np.expand_dims(value, len(lead)) for name, value in job.first_rows(start).items()
-        },
+        saved={name: np.expand_dims(value, len(lead)) for name, value in rows.items()},
         final=start,
         final_time=np.zeros(lead),
-        final_saved={},
+        final_saved=rows,
         outcome=np.zeros(lead, int),
         stats=dict.fromkeys(COUNTERS, np.zeros(lead, int)),
     )
     return with_spec(job.label(empty), job)
 
 
-def _require_start(path: Path, job: Integration) -> None:
+def _require_start(path: Path, job: Job) -> None:
     """The tokens at t = 0 must be of this job; they are drawn anew, so that only their owner is read."""
     with _telling_to_compute_anew(path):
         attributes = read_attributes(path)
     _require_owner(path, attributes, job)
 
 
-def _read_part(path: Path, job: Integration) -> Trajectory:
+def _read_part(path: Path, job: Job) -> Trajectory:
     with _telling_to_compute_anew(path):
         piece = read_store(path)
     _require_owner(path, piece.attributes, job)
@@ -153,7 +151,7 @@ def _telling_to_compute_anew(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _require_owner(path: Path, attributes: dict[str, Any], job: Integration) -> None:
+def _require_owner(path: Path, attributes: dict[str, Any], job: Job) -> None:
     remedy = (
         "the run cannot continue after it: start it again with --overwrite or another --out, or take the "
         "folder from a copy"
@@ -163,18 +161,20 @@ def _require_owner(path: Path, attributes: dict[str, Any], job: Integration) -> 
     require_same(path, attributes.get(PART_OF), job.identity, remedy)
 
 
-def _last_of(piece: Trajectory, job: Integration) -> Any:
+def _last_of(piece: Trajectory, job: Job) -> Any:
     """The end of a stored part as a segment without rows."""
     arrays = {name: np.asarray(value) for name, value in piece.arrays.items()}
     ends = {
         name.removeprefix("final_"): v for name, v in arrays.items() if name.startswith("final_")
     }
+    final = jax.tree.map(np.asarray, job.end_of(arrays))
+    rows = {name: np.asarray(value) for name, value in job.rows(final).items()}
     return Segment(
         times=np.empty(0),
         saved={},
-        final=jax.tree.map(np.asarray, job.end_of(arrays)),
+        final=final,
         final_time=ends["time"],
-        final_saved=ends,
+        final_saved={**ends, **rows},
         outcome=arrays["outcome_code"],
         stats={},
     )

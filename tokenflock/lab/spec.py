@@ -13,10 +13,12 @@ from .. import masks, models, noise, normalisation, terms, weights
 from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..integrate import Layers, LogTime, Merge, Save, Stiff, Stop, at_clusters, at_diameter
+from ..integrate.numerics import Accuracy
 from ..kinds import Convention, Interaction
 from ..observables import Observable, make
-from ..reduce import Auto, Dense, GpuKernel, Reduction, Sharded, Spectral, Tiled
+from ..reduce import Auto, GpuKernel, Reduction, Sharded, Spectral, Tiled
 from ..runtime import ArrayLike
+from .density import DensitySpec
 from .slots import (
     MaskSpec,
     NoiseSpec,
@@ -119,22 +121,20 @@ class SolveSpec(Strict):
             self.method = "layers" if self.step is not None else fixed
         return self
 
-    def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of `prepare`."""
+    def accuracy(self) -> Accuracy:
+        """Tolerances or steps."""
         self._check_steps()
         chosen = {"stiff": Stiff(), "layers": Layers(self.step) if self.step else None}
-        return {
-            "t1": self.t1,
-            "rtol": self.rtol,
-            "atol": self.atol,
-            "dt": self.dt,
-            "method": chosen.get(str(self.method)),
-            "merge": None if self.merge_radius is None else Merge(self.merge_radius),
-            "clock": None if self.log_clock is None else LogTime(self.log_clock),
-            "reduction": self.build_reduction(),
-            "seed": self.seed,
-            "max_steps": self.max_steps,
-        }
+        method = chosen.get(str(self.method))
+        return Accuracy(self.rtol, self.atol, self.dt, method, self.max_steps)
+
+    def clock(self) -> LogTime | None:
+        """The clock in which steps are made."""
+        return None if self.log_clock is None else LogTime(self.log_clock)
+
+    def merge(self) -> Merge | None:
+        """How near tokens become one."""
+        return None if self.merge_radius is None else Merge(self.merge_radius)
 
     @property
     def fixed_step(self) -> float | None:
@@ -156,8 +156,8 @@ class SolveSpec(Strict):
                 f"max_steps = {self.max_steps}; raise max_steps or take larger steps",
             )
 
-    def build_reduction(self) -> Reduction:
-        """The reduction."""
+    def build_reduction(self) -> Reduction | None:
+        """The reduction; None for the one that needs no choice."""
         self._check_reduction()
         tiled = Tiled(self.tile, self.precision)
         if self.reduction == "auto":
@@ -166,7 +166,7 @@ class SolveSpec(Strict):
             assert self.tol is not None
             return Spectral(self.tol)
         chosen = {"tiled": tiled, "sharded": Sharded(tiled), "kernel": GpuKernel()}
-        return chosen.get(self.reduction, Dense())
+        return chosen.get(self.reduction)
 
     def _check_reduction(self) -> None:
         """What belongs to another reduction would otherwise be ignored in silence."""
@@ -188,6 +188,8 @@ class LogTimes(Strict):
     count: int = Field(ge=2, le=1_000_000)
 
 
+# What is looked at of tokens if nothing is said.
+OBSERVED: list[str | dict[str, Any]] = ["energy", {"name": "clusters", "link": "spacing"}]
 # Whole numbers of observables are sizes of arrays.
 Size = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]
 Parameter = bool | Size | float | str | list[float]
@@ -196,19 +198,21 @@ Parameter = bool | Size | float | str | list[float]
 class SaveSpec(Strict):
     """When to look and what to keep.
 
-    observe -- names, or tables with a name, its parameters and, to keep two of one sort, `as`.
+    observe -- names, or tables with a name, its parameters and, to keep two of one sort, `as`. Left out, it
+    is `OBSERVED` for tokens and nothing for a density, which keeps its health in any case.
     """
 
     every: float | None = Field(default=None, gt=0)
     at: list[float] | None = None
     log: LogTimes | None = None
     states: bool = True
-    observe: list[str | dict[str, Parameter]] = ["energy", {"name": "clusters", "link": "spacing"}]
+    observe: list[str | dict[str, Parameter]] | None = None
 
     def build(self) -> Save:
         """The save plan."""
         log = None if self.log is None else (self.log.first, self.log.count)
-        return Save(self.every, self.at, log, [_observable(o) for o in self.observe], self.states)
+        observe = [_observable(entry) for entry in self.observe or []]
+        return Save(self.every, self.at, log, observe, self.states)
 
 
 def _observable(entry: str | dict[str, Parameter]) -> Observable:
@@ -278,13 +282,22 @@ class OutputSpec(Strict):
 
 
 class RunSpec(Strict):
-    """A whole run."""
+    """A whole run, of [tokens] or of a [density]."""
 
     title: str = Field(default="run", max_length=80)
     says: str = ""
     model: ModelSpec
-    tokens: TokensSpec
+    tokens: TokensSpec | None = None
+    density: DensitySpec | None = None
     solve: SolveSpec
     save: SaveSpec = SaveSpec()
     stop: StopSpec = StopSpec()
     output: OutputSpec = OutputSpec()
+
+    @model_validator(mode="after")
+    def _resolve_observables(self) -> RunSpec:
+        """Write down what is looked at, so that a printed spec says it."""
+        if self.save.observe is None:
+            observe = [] if self.tokens is None else OBSERVED
+            self.save = self.save.model_copy(update={"observe": observe})
+        return self

@@ -269,13 +269,13 @@ class MomentScheme(Scheme):
 
 def is_no_step(horizon: float, t0: Scalar, t1: Scalar, y0: Any, y1: Any, args: Any) -> Array:
     """Whether a step ends at no Gaussian, or past the horizon from far before it."""
-    strain, covariance = args.scheme.strain, gaussian(y1.state).covariance
-    finite = jnp.all(jnp.isfinite(y1.state))
+    strain, end = args.state.scheme.strain, y1.moving
+    covariance, finite = gaussian(end).covariance, jnp.all(jnp.isfinite(end))
     # Eigenvalues are looked at only where all is finite.
     safe = jnp.where(finite, covariance, jnp.eye(covariance.shape[0]))
     sound = jnp.linalg.eigvalsh(safe)[0] >= -UNSOUND * jnp.max(jnp.abs(safe))
-    before = strain(args.model, args.times.clock.time(t0), y0.state)
-    after = strain(args.model, args.times.clock.time(t1), y1.state)
+    before = strain(args.model, args.times.clock.time(t0), y0.moving)
+    after = strain(args.model, args.times.clock.time(t1), end)
     jumped = (after > horizon) & (after > STEEPEST * before)
     return ~finite | ~sound | jumped
 

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..dynamics import Dynamics, beta_axes, has_beta_batch
+from ..batches import batch_axis, batch_in_axes
+from ..dynamics import Dynamics
 from ..errors import require
 from ..measure import Measure, uniform
 from ..reduce import Dense
@@ -98,9 +99,9 @@ def _field_error(
 
 def largest_over_betas(measure: Callable[[Dynamics], Array], model: Dynamics) -> float:
     """The number that a model measures, or the largest of a batch of betas."""
-    if not has_beta_batch(model):
+    if batch_axis(model) is None:
         return float(measure(model))
-    return float(jnp.max(eqx.filter_vmap(measure, in_axes=(beta_axes(model),))(model)))
+    return float(jnp.max(eqx.filter_vmap(measure, in_axes=(batch_in_axes(model),))(model)))
 
 
 def _transport(model: Dynamics, basis: Basis, state: Array) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..density import HeldDensity
 from ..dynamics import Dynamics
 from ..errors import InputError
 from ..measure import Measure
@@ -22,12 +23,17 @@ from ..reduce import Reduction
 
 
 class Snapshot(eqx.Module):
-    """Everything an observable may look at: time, tokens, the model that moves them."""
+    """Everything an observable may look at: time, tokens or a density, the model that moves them."""
 
     t: Array
-    measure: Measure
+    here: Measure | HeldDensity
     model: Dynamics
     reduction: Reduction
+
+    @property
+    def measure(self) -> Measure:
+        """The tokens, or points and weights with the same integrals as the density."""
+        return self.here.as_measure()
 
 
 class Observable(eqx.Module):
@@ -53,7 +59,7 @@ class Observable(eqx.Module):
 
     def __call__(self, snapshot: Snapshot) -> Array:
         """The value at one snapshot."""
-        value = self.compute(snapshot, **dict(self.parameters), **self.data)
+        value = self._value(snapshot)
         try:
             return jnp.asarray(value)
         except (TypeError, ValueError) as error:
@@ -61,6 +67,18 @@ class Observable(eqx.Module):
                 f"the observable {self.name!r} must give one array of numbers, and gave "
                 f"{type(value).__name__}; give several values as several observables"
             ) from error
+
+    def _value(self, snapshot: Snapshot) -> Any:
+        """By the formula that a density has for it, or from points and weights."""
+        own = snapshot.here.functional(self.quantity) if self.is_ours else None
+        if own is not None:
+            return own(snapshot.model, snapshot.t, **dict(self.parameters))
+        return self.compute(snapshot, **dict(self.parameters), **self.data)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is the library's own: a user's function of the same name is another quantity."""
+        return str(getattr(self.compute, "__module__", "")).startswith("tokenflock.")
 
     def named(self, name: str) -> Observable:
         """The same observable under another name, to keep two of one sort in one run."""

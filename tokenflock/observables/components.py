@@ -14,8 +14,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Shaped
 
+from ..connected_components import component_labels
 from ..errors import InputError, require
-from ..graph import component_labels
 from ..measure import Measure
 from ..space import Sphere
 from ..theory import means_something, spacing_angle, uniform_clusters

@@ -167,7 +167,7 @@ def _energy_rate(snapshot: Snapshot) -> Float[Array, ""]:
     mu = snapshot.measure
 
     def along(t: Array, points: Array) -> Array:
-        moved = dataclasses.replace(snapshot, t=t, measure=mu.at(points, mu.radii))
+        moved = dataclasses.replace(snapshot, t=t, here=mu.at(points, mu.radii))
         return _energy(moved)
 
     t = jnp.asarray(snapshot.t, dtype=float)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from ..connected_components import component_labels
 from ..errors import require
-from ..graph import component_labels
 from .base import Observable, Snapshot
 from .pairs import squared_chords
 from .reading import first_attention, lab

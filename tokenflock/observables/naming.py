@@ -69,15 +69,10 @@ def _check_name(thing: Observable, taken: Sequence[str]) -> None:
         "name; choose another",
     )
     require(
-        name not in OBSERVABLES or (name == thing.quantity and is_ours(thing)),
+        name not in OBSERVABLES or (name == thing.quantity and thing.is_ours),
         f"{name!r} cannot name this observable: tokenflock has another one of that name, and results are "
         "read by name; choose another",
     )
-
-
-def is_ours(thing: Observable) -> bool:
-    """Whether it is the library's own: a user's function of the same name is another quantity."""
-    return str(getattr(thing.compute, "__module__", "")).startswith("tokenflock.")
 
 
 def _check_axes(thing: Observable) -> None:

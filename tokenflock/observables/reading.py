@@ -17,7 +17,7 @@ from .base import Snapshot
 def velocity(snapshot: Snapshot) -> Float[Array, "n d"]:
     """dx_i/dt of the drift, in the coordinates of the snapshot (directions where radii move)."""
     model, mu = snapshot.model, snapshot.measure
-    return model.velocity(snapshot.t, model.initial_state(mu), mu, snapshot.reduction).points
+    return model.velocity(snapshot.t, model.particles(mu), mu, snapshot.reduction).points
 
 
 def first_attention(model: Dynamics, purpose: str) -> Attention:

@@ -8,14 +8,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..dynamics import Dynamics, first_beta
 from ..errors import InputError, require
-from ..measure import Measure
-from ..reduce import Dense, Reduction
 from .base import Observable, Snapshot
 from .naming import check_names
 
@@ -62,35 +58,6 @@ def _makes_observables(function: Any) -> bool:
         return inspect.signature(function).return_annotation in (Observable, Observable.__name__)
     except (TypeError, ValueError):
         return False
-
-
-def settle_on_tokens(
-    things: Sequence[Observable], model: Dynamics, x0: Measure, reduction: Reduction
-) -> tuple[Observable, ...]:
-    """The observables of a run of tokens, tried on shapes alone: nothing is computed."""
-    one = first_beta(model)
-
-    def look(thing: Observable, count: int, sums: Reduction) -> Any:
-        given = (thing, one, x0.weights, x0.radii, count, x0.d, sums)
-        return shape_of(thing, lambda: thing(_snapshot(one, x0, count, sums)), given)
-
-    def grown(thing: Observable) -> tuple[int, ...] | None:
-        try:
-            return look(thing, x0.n + 1, Dense()).shape
-        except (
-            Exception
-        ):  # Whatever fits these tokens only: a mask, weights, an array in a function.
-            return None
-
-    sizes = {"token": x0.n, "coordinate": x0.d}
-    return settle(things, lambda thing: look(thing, x0.n, reduction), sizes, grown)
-
-
-def _snapshot(model: Dynamics, x0: Measure, n: int, reduction: Reduction) -> Snapshot:
-    """Tokens of which only the number counts."""
-    blank = eqx.tree_at(lambda m: m.weights, x0, jnp.full(n, 1.0 / n))
-    radii = None if x0.radii is None else jnp.ones(n)
-    return Snapshot(jnp.zeros(()), blank.at(jnp.zeros((n, x0.d)), radii), model, reduction)
 
 
 def settle(

@@ -46,7 +46,7 @@ def token_colours(run: Trajectory, sample: tuple[int, ...] | None) -> np.ndarray
     """Colours of the shown tokens by their clusters at the end."""
     import jax.numpy as jnp
 
-    from ..graph import linked_labels
+    from ..connected_components import linked_labels
 
     points = one_sample(run, "final_points", sample)[shown_tokens(run)]
     link = np.asarray(colour_link(run))

@@ -25,10 +25,11 @@ from ..measure import Measure
 from ..memory import require_bytes
 from ..observables.base import Observable, Snapshot
 from ..observables.naming import check_names
-from ..observables.settle import Observed, as_observables, settle_on_tokens
+from ..observables.settle import Observed, as_observables
 from ..provenance import provenance
 from ..reduce import Dense
 from ..space import Sphere
+from ..states import TokenState, settle_on
 from ..terms import Drift
 from .laws import HeadLaw
 
@@ -171,7 +172,7 @@ def random_chains(
     _check(x0, layers, step, heads, every)
     asked = as_observables(observe)
     check_names(asked, taken=("chain", "layer", "t", "tau", "tokens"))
-    observe = settle_on_tokens(asked, _bystander(), x0, Dense())
+    observe = settle_on(TokenState(x0), asked, _bystander())
     law.check(x0.d)
     looks = layers // every
     chain = Chain(law, jnp.asarray(step, dtype=float), heads, projected, quenched)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, require_extra
+from ..json_safe import plain
 from ..lab.catalogue import nearest
 from ..lab.folder import check_parent, making
 from ..locking import only_writer_of
-from ..plain import plain
 from ..store import SCRATCH
 from .opening import Result
 from .tables import Group, groups, write_csv, write_npz, write_parquet

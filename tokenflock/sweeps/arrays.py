@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, StoreError
+from ..json_safe import plain
 from ..lab.files import content
-from ..plain import plain
 from .grid import Block
 from .layout import BlockResult, Layout, Variable
 from .plan import SWEEP, Sweep

@@ -19,10 +19,8 @@ import numpy as np
 
 from ..errors import TokenflockError
 from ..integrate.adjoint import VALUE
-from ..integrate.api import initial_state
 from ..integrate.core import COUNTERS, Plan, integrate_one
-from ..integrate.outcome import ADVICE, OUTCOMES, name_outcome, succeeded
-from ..integrate.steppers import Merge
+from ..outcomes import OUTCOMES, advise, name_outcomes, succeeded
 from .cells import Cell, Cells, Frame, Varying
 from .grid import Index
 from .layout import BlockResult, Layout
@@ -138,20 +136,19 @@ def arguments(frame: Frame, varying: list[Varying], capacity: int) -> tuple[Any,
         stacked,
         jnp.asarray(frame.times),
         jnp.asarray(len(varying)),
-        frame.merges,
         side_by_side,
     )
 
 
 @eqx.filter_jit
 def run_cells(
-    plan: Plan, cells: Varying, times: Any, count: Any, merges: bool, side_by_side: bool
+    plan: Plan, cells: Varying, times: Any, count: Any, side_by_side: bool
 ) -> dict[str, Any]:
     """The first `count` of the stacked cells, each as `solve` would do it alone."""
     arrays, static = eqx.partition(cells, eqx.is_array)
 
     def one(numbers: Any) -> dict[str, Any]:
-        return run_cell(plan, eqx.combine(numbers, static), times, merges)
+        return run_cell(plan, eqx.combine(numbers, static), times)
 
     if side_by_side:
         return jax.vmap(one)(arrays)
@@ -167,32 +164,39 @@ def run_cells(
     return jax.lax.fori_loop(0, count, compute, found)
 
 
-def run_cell(plan: Plan, cell: Varying, times: Any, merges: bool) -> dict[str, Any]:
+def run_cell(plan: Plan, cell: Varying, times: Any) -> dict[str, Any]:
     """Everything kept of one cell, with NaN in the rows after an early end."""
+    start = plan.state.holding(cell.x0)
     whole = eqx.tree_at(
-        lambda p: (p.model, p.jumps, p.key),
+        lambda p: (p.model, p.state, p.jumps, p.key),
         plan,
-        (cell.model, cell.jumps, jax.random.key(cell.seed)),
+        (cell.model, start.blank(), cell.jumps, jax.random.key(cell.seed)),
     )
-    # Whether tokens merge changes what a state holds; by how much they must approach is in the plan.
-    state = initial_state(cell.model, cell.measure, Merge(1.0) if merges else None)
-    segment = integrate_one(VALUE, whole, cell.model, cell.measure, state, times, whole.key)
+    segment = integrate_one(VALUE, whole, cell.model, whole.start(start), times, whole.key)
     missing = jnp.isinf(segment.times)
     kept = {
         name: jnp.where(missing.reshape(-1, *(1,) * (value.ndim - 1)), jnp.nan, value)
         for name, value in segment.saved.items()
-        if plan.states or name != "owners"
+        if plan.keep_states or name not in plan.state.axes
     }
-    if plan.stops:
-        asked = {thing.name for thing in plan.observe}
-        kept |= {f"final_{name}": v for name, v in segment.final_saved.items() if name in asked}
+    asked = {thing.name for thing in plan.observe} if plan.stops else set()
+    # What the health of a run needs is judged and left out.
+    ends = {n: v for n, v in segment.final_saved.items() if n in asked or _is_health(plan, n)}
+    kept |= {f"final_{name}": value for name, value in ends.items()}
+    last = plan.state.ends(segment.final.moving)[plan.state.main]
     return {
         **kept,
         "final_time": segment.final_time,
         "outcome": segment.outcome,
-        "finite": jnp.all(jnp.isfinite(segment.final.points)),
+        "finite": jnp.all(jnp.isfinite(last)),
         **{name.removeprefix("num_"): segment.stats[name] for name in COUNTERS},
     }
+
+
+def _is_health(plan: Plan, name: str) -> bool:
+    """Whether a row is kept for the health of a run alone."""
+    observed = {thing.name for thing in plan.observe}
+    return name not in observed and name not in plan.state.axes
 
 
 def waited_for(found: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -230,10 +234,19 @@ def _fill(
             continue
         for name, value in values.items():
             arrays[name][(position, *(slice(0, size) for size in np.shape(value)))] = value
-        outcome = name_outcome(int(found["outcome"][row]), bool(found["finite"][row]))
+        outcome, advice = _judged(cell, {name: value[row] for name, value in found.items()})
         arrays["outcome"][position] = OUTCOMES.index(outcome)
         if not succeeded(outcome):
-            failures[position] = f"{outcome} at t = {found['final_time'][row]:g}: {ADVICE[outcome]}"
+            failures[position] = f"{outcome} at t = {found['final_time'][row]:g}: {advice}"
+
+
+def _judged(cell: Cell, found: dict[str, Any]) -> tuple[str, str]:
+    """How a cell ended, and what to do about it."""
+    ended = name_outcomes(found["outcome"], found["finite"])
+    plan = cell.frame.plan
+    judged = plan.state.judged(ended, found, plan.numerics.tolerance)
+    outcome = str(judged.names)
+    return outcome, advise(outcome, judged.advice)
 
 
 def _fits(arrays: dict[str, np.ndarray], values: dict[str, Any]) -> bool:

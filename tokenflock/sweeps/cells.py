@@ -1,7 +1,7 @@
 """The cells of a sweep made ready to compute: what cells share is checked and built once.
 
-A cell is a model, tokens, a seed of the noise, and a frame: everything about the solve that is the same
-for all cells of its shape. Cells with equal frames go through one compiled program.
+A cell is a model, a start (tokens or a density), a seed of the noise, and a frame: everything about the
+solve that is the same for all cells of its shape. Cells with equal frames go through one compiled program.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..density import Density
 from ..dynamics import Dynamics
 from ..errors import InputError, TokenflockError, require
-from ..integrate.api import prepare
 from ..integrate.core import Plan
 from ..integrate.save import filled_jumps
 from ..lab.files import validated
-from ..lab.job import check_common_noise
+from ..lab.job import build_start, planned
 from ..lab.spec import RunSpec, build_model
-from ..lab.tokens import build_tokens
 from ..measure import Measure
 from ..runtime import as_array
+from ..states import as_state
 from .grid import Axis, Index
 from .plan import Sweep
 
@@ -37,13 +37,15 @@ MOST_KEPT, MOST_BYTES = 4096, 2**28
 # Reductions whose choices depend on shapes alone; others look at beta and are settled cell by cell.
 SETTLED_BY_SHAPE = ("dense", "kernel")
 NOISE_SEED = "solve.seed"
+# The tables a start is made of.
+START: tuple[str, ...] = ("tokens.", "density.")
 
 
 class Varying(eqx.Module):
     """What differs from cell to cell within one program."""
 
     model: Dynamics
-    measure: Measure
+    x0: Measure | Density
     jumps: Array
     seed: Array
 
@@ -54,7 +56,6 @@ class Frame:
 
     plan: Plan
     times: np.ndarray
-    merges: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,25 +74,25 @@ class Cells:
         self.sweep = sweep
         self.kept = _Kept()
         everywhere = tuple(range(len(sweep.axes)))
-        self.axes_of = {
+        self.axes_of: dict[str | tuple[str, ...], tuple[int, ...]] = {
             table: everywhere if _has_own_seed(sweep, table) else _axes_setting(sweep.axes, table)
-            for table in ("model.", "tokens.", "save.", "stop.")
+            for table in ("model.", START, "save.", "stop.")
         }
-        # The size of a model's matrices is that of the tokens.
-        size = _axes_setting(sweep.axes, "tokens.d")
+        # The size of a model's matrices is that of the tokens, or of the density's space.
+        size = _axes_setting(sweep.axes, ("tokens.d", "density."))
         self.axes_of["model."] = tuple(sorted({*self.axes_of["model."], *size}))
         self.solve_axes = _axes_setting(_without(sweep.axes, NOISE_SEED), "solve.")
 
     def cell(self, index: Index) -> Cell:
         """One cell; raises a sentence if it is no run."""
-        model, measure = self._model(index), self._measure(index)
-        shape = (structure(model), structure(measure))
-        frame, jumps = self._frame(index, shape, model, measure)
+        model, x0 = self._model(index), self._start(index)
+        shape = (structure(model), structure(x0))
+        frame, jumps = self._frame(index, shape, model, x0)
         seed = self.sweep.settings(index).get(NOISE_SEED, self._spec(index).solve.seed)
-        varying = Varying(model, measure, jumps, jnp.asarray(seed))
+        varying = Varying(model, x0, jumps, jnp.asarray(seed))
         return Cell(frame, varying, (id(frame), shape, jumps.shape))
 
-    def _key(self, index: Index, *tables: str) -> Hashable:
+    def _key(self, index: Index, *tables: str | tuple[str, ...]) -> Hashable:
         """The positions along the axes that set something in these tables."""
         return (tables, tuple(tuple(index[a] for a in self.axes_of[table]) for table in tables))
 
@@ -108,21 +109,18 @@ class Cells:
         require(getattr(spec.tokens, "samples", None) is None, "a cell has no samples of its own")
         return spec
 
-    def _measure(self, index: Index) -> Measure:
-        key = self._key(index, "tokens.")
-        return self.kept.get(key, lambda: _on_host(build_tokens(self._spec(index).tokens)))
+    def _start(self, index: Index) -> Measure | Density:
+        key = self._key(index, START)
+        return self.kept.get(key, lambda: _on_host(build_start(self._spec(index))))
 
     def _model(self, index: Index) -> Dynamics:
         def build() -> Dynamics:
-            spec = self._spec(index)
-            model = build_model(spec.model, spec.tokens.d)
-            check_common_noise(model)
-            return _on_host(model)
+            return _on_host(build_model(self._spec(index).model, self._start(index).space.d))
 
         return self.kept.get(self._key(index, "model."), build)
 
     def _frame(
-        self, index: Index, shape: Hashable, model: Dynamics, measure: Measure
+        self, index: Index, shape: Hashable, model: Dynamics, x0: Measure | Density
     ) -> tuple[Frame, Array]:
         """The frame of a cell, and the times at which its own weights are redrawn."""
         spec = self._spec(index)
@@ -130,11 +128,11 @@ class Cells:
         settings = (apart, self._key(index, "save.", "stop."))
         own = () if spec.solve.reduction in SETTLED_BY_SHAPE else self._key(index, "model.")
         frame = self.kept.get(
-            ("frame", settings, shape, own), lambda: _make_frame(spec, model, measure, self._save)
+            ("frame", settings, shape, own), lambda: _make_frame(spec, model, x0, self._save)
         )
 
         def checked_jumps() -> Array:
-            model.check(measure, spec.solve.t1)
+            as_state(x0).check(model, spec.solve.t1)
             return as_array(filled_jumps(model.jumps(spec.solve.t1)))
 
         key = ("jumps", self._key(index, "model."), shape, settings)
@@ -181,15 +179,11 @@ def _tried(make: Callable[[], Any]) -> Any:
         return InputError(f"this cell does not make a run: {reason} ({type(error).__name__})")
 
 
-def _make_frame(spec: RunSpec, model: Dynamics, measure: Measure, save: Any) -> Frame:
-    arguments = spec.solve.arguments()
+def _make_frame(spec: RunSpec, model: Dynamics, x0: Measure | Density, save: Any) -> Frame:
     asked = save(spec)
-    plan, _, times = prepare(
-        model, measure, save=asked, stop=spec.stop.build(), progress=False, **arguments
-    )
+    plan, _, times = planned(spec, model, x0, asked)
     # A watched energy is added where beta allows it; all cells of a sweep have the same arrays.
-    plan = dataclasses.replace(plan, observe=asked.observe)
-    return Frame(plan, times, arguments["merge"] is not None)
+    return Frame(dataclasses.replace(plan, observe=asked.observe), times)
 
 
 def _on_host(tree: Any) -> Any:
@@ -209,7 +203,7 @@ def structure(tree: Any) -> Hashable:
     return shape, tuple(leaves), sizes
 
 
-def _axes_setting(axes: tuple[Axis, ...], prefix: str) -> tuple[int, ...]:
+def _axes_setting(axes: tuple[Axis, ...], prefix: str | tuple[str, ...]) -> tuple[int, ...]:
     return tuple(
         position
         for position, axis in enumerate(axes)
@@ -225,5 +219,5 @@ def _without(axes: tuple[Axis, ...], path: str) -> tuple[Axis, ...]:
     )
 
 
-def _has_own_seed(sweep: Sweep, table: str) -> bool:
+def _has_own_seed(sweep: Sweep, table: str | tuple[str, ...]) -> bool:
     return any(path.startswith(table) and path != NOISE_SEED for path in sweep.own_seeds)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, SolveError, TokenflockError
+from ..json_safe import plain
 from ..lab.folder import write_summary
 from ..locking import Writer, only_writer
-from ..plain import plain
 from ..provenance import provenance
 from .checking import JOURNAL, SPEC, STORE
 from .cluster import HOW_TO_INSTALL, is_installed, own_cluster, running_cluster

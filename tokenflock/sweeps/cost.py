@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..integrate.save import MOST_SAVES
+from ..lab.density import sizes
 from ..lab.spec import RunSpec
 from ..reduce import Dense
 
@@ -27,6 +28,8 @@ LARGEST_BATCH = 256
 FEWEST_BLOCKS = 64
 # Seconds per pair of tokens and coordinate on one core, and per evaluation for everything else.
 PAIR_SECONDS, CALL_SECONDS = 2e-9, 5e-6
+# Seconds per number in the tables of a density.
+NUMBER_SECONDS = 2e-8
 STAGES = {"adaptive": 13, "stiff": 40, "fixed": 13, "layers": 1}
 # Adaptive steps: some per unit of time, and no more than this however long the run (clusters at rest).
 STEPS_PER_TIME, MOST_STEPS = 2.0, 1_000.0
@@ -39,20 +42,37 @@ MOST_GUESSED = 64
 
 def cell_seconds(spec: RunSpec) -> float:
     """A guess, within a factor of ten, of what one cell takes on one core."""
-    n, d = tokens_of(spec), spec.tokens.d
-    call = CALL_SECONDS + PAIR_SECONDS * n * n * (4 + d) * _heads(spec)
+    call = CALL_SECONDS + _field_seconds(spec)
     solve = spec.solve
     if solve.fixed_step is not None:
         steps = min(solve.t1 / solve.fixed_step, solve.max_steps)
     else:
         steps = min(STEPS_PER_TIME * solve.t1, MOST_STEPS)
-    looks = LOOKS_PER_SAVE * saves_of(spec) * max(1, len(spec.save.observe))
+    looks = LOOKS_PER_SAVE * saves_of(spec) * max(1, len(spec.save.observe or []))
     return call * (STAGES[str(solve.method)] * steps + looks)
 
 
+def _field_seconds(spec: RunSpec) -> float:
+    """One evaluation of the field."""
+    if spec.density is not None:
+        return NUMBER_SECONDS * sum(sizes(spec.density))
+    n, d = tokens_of(spec)
+    return PAIR_SECONDS * n * n * (4 + d) * _heads(spec)
+
+
+def largest_part(spec: RunSpec) -> str:
+    """What takes the memory of a cell, in words."""
+    if spec.density is not None:
+        return f"the tables of the density on {spec.density.on}"
+    return f"the sums over n={tokens_of(spec)[0]} tokens"
+
+
 def cell_bytes(spec: RunSpec) -> float:
-    """Memory of one cell's largest temporary, and of its tokens."""
-    n, d = tokens_of(spec), spec.tokens.d
+    """Memory of one cell's largest temporary, and of its tokens or its density."""
+    if spec.density is not None:
+        numbers, tables = sizes(spec.density)
+        return 8.0 * (TOKEN_COPIES * numbers + tables)
+    n, d = tokens_of(spec)
     tokens = TOKEN_COPIES * 8.0 * n * d
     if spec.solve.reduction != "dense" or not hasattr(spec.model, "beta"):
         return tokens
@@ -76,15 +96,15 @@ def default_batch(spec: RunSpec, cells: int) -> int:
     return max(1, min(LARGEST_BATCH, int(fitting), math.ceil(cells / FEWEST_BLOCKS)))
 
 
-def tokens_of(spec: RunSpec) -> int:
-    """Number of tokens."""
+def tokens_of(spec: RunSpec) -> tuple[int, int]:
+    """Number of tokens, and of their coordinates."""
     tokens: Any = spec.tokens
     if getattr(tokens, "n", None) is not None:
-        return tokens.n
+        return tokens.n, tokens.d
     if getattr(tokens, "points", None) is not None:
-        return len(tokens.points)
+        return len(tokens.points), tokens.d
     centres = tokens.centres if isinstance(tokens.centres, list) else [tokens.centres]
-    return tokens.per_cluster * len(centres)
+    return tokens.per_cluster * len(centres), tokens.d
 
 
 def saves_of(spec: RunSpec) -> int:

@@ -18,12 +18,12 @@ import jax
 import numpy as np
 
 from ..errors import InputError, TooLargeError, require
-from ..integrate.assemble import STATE_AXES
-from ..integrate.outcome import OUTCOMES
 from ..lab.files import put, validated
 from ..memory import require_bytes
+from ..outcomes import OUTCOMES
+from ..states import as_state
 from .cells import Cell, Cells
-from .cost import cell_bytes, tokens_of
+from .cost import cell_bytes, largest_part
 from .grid import Axis, Index
 from .layout import Layout, Variable
 from .plan import Sweep
@@ -150,8 +150,8 @@ def _checked_bytes(sweep: Sweep, index: Index) -> float:
         return 0.0
     require_bytes(
         needed,
-        f"the sums over n={tokens_of(spec)} tokens of the cell {sweep.says_where(index)}",
-        "sweep fewer tokens, or use reduction = 'tiled' or 'auto'",
+        f"{largest_part(spec)} of the cell {sweep.says_where(index)}",
+        "sweep fewer tokens or modes, or use reduction = 'tiled' or 'auto'",
     )
     return needed
 
@@ -192,8 +192,9 @@ def _variables(cell: Cell, time: str) -> list[Variable]:
 
     frame = cell.frame
     shapes = eqx.filter_eval_shape(
-        run_cell, frame.plan, cell.varying, jax.numpy.asarray(frame.times), frame.merges
+        run_cell, frame.plan, cell.varying, jax.numpy.asarray(frame.times)
     )
+    state = as_state(cell.varying.x0)
     observed = {thing.name: thing for thing in frame.plan.observe}
     found = []
     for name, value in shapes.items():
@@ -202,11 +203,11 @@ def _variables(cell: Cell, time: str) -> list[Variable]:
             found.append(_variable(name, (), value.shape, "int64", -1))
         elif name == "final_time":
             found.append(_variable(name, (), value.shape, "float64", np.nan))
-        elif plain in observed or name in STATE_AXES:
+        elif plain in observed or name in state.axes:
             thing = observed.get(plain)
-            inner = STATE_AXES[name] if thing is None else thing.axes
+            inner = state.axes[name] if thing is None else thing.axes
             dims = inner if name != plain else (time, *inner)
-            attributes = {} if thing is None else thing.attributes_on(cell.varying.measure)
+            attributes = {} if thing is None else state.notes(thing)
             found.append(Variable(name, dims, value.shape, "float64", np.nan, attributes))
     return found
 

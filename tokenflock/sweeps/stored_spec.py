@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 
 from ..errors import InputError, StoreError
+from ..json_safe import plain
 from ..lab.files import read_text
-from ..plain import plain
 from .arrays import GROUP
 from .checking import JOURNAL, SPEC, STORE
 from .disk import how_to_continue, mark, mark_of

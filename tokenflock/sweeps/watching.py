@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..plain import printable
+from ..json_safe import printable
 
 SECONDS_BETWEEN_LINES = 10.0
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import require
-from ..plain import plain
+from ..json_safe import plain
 from ..trajectory import Trajectory
 from .reading import changes, depth, facts, labels, lengths, mean, number, texts
 from .verdict import LAYER_SERIES, STATE_SERIES, verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..plain import plain
+from ..json_safe import plain
 from ..trajectory import Trajectory
 from .page import (
     box,

@@ -9,14 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..describe import describe
 from ..dynamics import Dynamics
 from ..masks import Causal
 from ..measure import Measure
 from ..models import SA
 from ..normalisation import PostLN, PreLN
 from ..provenance import provenance
+from ..serialise import describe
 from ..space import Sphere
+from ..states import TokenState
 from ..theory import equiangular_rate, solve_scheme
 from ..trajectory import Trajectory
 from .cloud import ANGLES, BINS, CLUSTER_ANGLE, QUANTILES
@@ -176,7 +177,7 @@ def assemble(
         _attributes(facts, arrays, model, measure, steps),
         {name: _details(facts, name) for name in arrays},
         model,
-        measure,
+        TokenState(measure),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..plain import plain
+from ..json_safe import plain
 from .retrieval import independent, standard_error
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..plain import plain
+from ..json_safe import plain
 from ..trajectory import Trajectory
 from .reading import (
     band,

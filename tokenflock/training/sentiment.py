@@ -11,9 +11,9 @@ import numpy as np
 
 from ..belonging import PART_OF, Identity
 from ..errors import InputError
+from ..json_safe import plain
 from ..locking import Writer, only_writer, only_writer_in
 from ..memory import require_bytes
-from ..plain import plain
 from ..provenance import provenance
 from .fit import NETWORK, TOGETHER, Trainee, depths, start, train_epoch
 from .folder import (

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ..dynamics import Dynamics
 from ..errors import InputError
 from ..integrate.core import Segment
-from ..integrate.outcome import succeeded
+from ..json_safe import plain
 from ..lab.job import Job
 from ..lab.parts import Part
 from ..lab.segments import Log
@@ -25,7 +25,7 @@ from ..lab.tokens import build_tokens
 from ..measure import Measure
 from ..observables import energy
 from ..observables.base import Snapshot
-from ..plain import plain
+from ..outcomes import succeeded
 from ..reduce import Dense
 from ..space import Sphere
 from ..trajectory import Trajectory
@@ -154,13 +154,13 @@ def frames(job: Job, part: Part, segment: Segment) -> dict[str, Any]:
     shown = {name: np.asarray(value)[rows] for name, value in segment.saved.items()}
     clock = times[rows]
     if segment.outcome != 0 and (len(clock) == 0 or clock[-1] < float(segment.final_time)):
-        ends = {**segment.final_saved, "states": segment.final.points}
+        ends = segment.final_saved
         shown = {
             name: np.concatenate([v, np.asarray(ends[name])[None]]) for name, v in shown.items()
         }
         clock = np.append(clock, float(segment.final_time))
     points, radii = shown.pop("states"), shown.pop("radii", None)
-    if isinstance(job.tokens.space, Sphere):
+    if isinstance(job.x0.space, Sphere):
         shown["mean_cosine"] = mean_cosine(points)
     content: dict[str, Any] = {"times": numbers(clock), "points": pack(points)}
     if radii is not None:

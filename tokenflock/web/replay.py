@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..plain import plain
+from ..json_safe import plain
 from ..records.finding import inside, require_inside
 from ..space import Sphere
 from ..store import read

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, StoreError
-from ..plain import plain
+from ..json_safe import plain
 from ..records.finding import SWEEP, attributes
 from .labelled import MOST_CELLS, MOST_STATISTICS, labelled_replay
 from .packing import pack

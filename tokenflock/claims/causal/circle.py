@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ... import theory
-from ...dynamics import Dynamics, State
+from ...dynamics import Dynamics, Particles
 from ...masks import Causal, Full
 from ...measure import Measure, from_angles
 from ...models import SA, USA
@@ -227,7 +227,7 @@ def _force_derivatives(angles: Array, beta: float, mask: Causal | Full) -> np.nd
 
     def forces(phi: Array) -> Array:
         x = jnp.stack([jnp.cos(phi), jnp.sin(phi)], axis=-1)
-        velocity = model.velocity(0.0, State(x), tokens, Dense()).points
+        velocity = model.velocity(0.0, Particles(x), tokens, Dense()).points
         speed = x[:, 0] * velocity[:, 1] - x[:, 1] * velocity[:, 0]
         gaps = phi[:, None] - phi[None, :]
         weights = jnp.exp(beta * (jnp.cos(gaps) - 1))

@@ -9,9 +9,11 @@ from scipy.integrate import solve_ivp
 
 from ...density import Density
 from ...kinetic import Layered, correlations, final_angles
+from ...kinetic.correlations import fourier_coefficients
 from ...meanfield.laws import cosine
 from ...models import Kinetic
 from ...theory import kinetic as theory
+from ...trajectory import Trajectory
 from ..core import Case, Comparison, at_most, broken, equals, misprint
 from .paper import ATTENTIVE, BIASED, PAPER
 
@@ -95,20 +97,25 @@ def correlation_equations(case: Case) -> list[Comparison]:
     how = {"rtol": case.rtol, "atol": case.atol}
     found = correlations(model, start, _first_wave, s0, [case.t], **how)
     crowd = Density.from_law(on, cosine(case.crowd))
-    carried = correlations(model, crowd, _first_wave, s0, [case.t], **how).A.values[0, :, 1]
-    late = found.position.values[first:]
+    carried = _waves(correlations(model, crowd, _first_wave, s0, [case.t], **how), "A")[-1, :, 1]
+    late = on.places[first:]
     rate = float(theory.mode_rates(1, case.beta)[0])
     printed = rate * (2 * np.pi if case.fourier == "unnormalised" else 1.0)
     exact = theory.mode_response(printed, case.t, late, s0, case.slope) / 2
     bend = np.diff(theory.mode_response(rate, case.t, s0 + 1e-3 * np.arange(3), s0, case.slope), 2)
     bound = abs(bend[0]) / 1e-6 / 2 / (8 * case.positions**2) * np.exp(rate * case.t)
-    measured = found.C.values[0, first:, 1]
+    measured = _waves(found, "C")[-1, first:, 1]
     return [
         equals("C^(t, s, 1)", np.real(measured), exact, float(bound)),
-        at_most("|f - 1|", np.abs(found.f.values[..., 1:]).max(), 0.0, 1e-12),
-        equals("A^(t, s, 1)", np.real(found.A.values[0, :, 1]), 0.5, 1e-12),
+        at_most("|f - 1|", np.abs(_waves(found, "states")[..., 1:]).max(), 0.0, 1e-12),
+        equals("A^(t, s, 1)", np.real(_waves(found, "A")[-1, :, 1]), 0.5, 1e-12),
         equals("A^(t, s, 1), crowded", np.real(carried), _carried_wave(case), CARRIED),
     ]
+
+
+def _waves(run: Trajectory, name: str) -> np.ndarray:
+    """Complex Fourier coefficients (time, position, n) of one of the functions."""
+    return fourier_coefficients(run.array(name))
 
 
 def _carried_wave(case: Case, tokens: int = 64) -> float:

@@ -40,7 +40,7 @@ HOMES = [
     "reduce.spectral",
     "reduce.tiled",
     "integrate.clocks",
-    "integrate.methods",
+    "methods",
     "random_depth.laws",
     "random_depth.limits",
     "meanfield.circle",

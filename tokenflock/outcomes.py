@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from ..trajectory import Trajectory
+    from .trajectory import Trajectory
 
 OUTCOMES = (
     "finished",
