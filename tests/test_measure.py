@@ -108,7 +108,7 @@ REFUSALS = {
     "too many orthogonal": (lambda: flock.equiangular(SPHERE, 4), "d >= n"),
     "negative temperature": (lambda: flock.Brownian(-1.0), "temperature"),
     "zero layer": (lambda: flock.Layers(0.0), "positive"),
-    "unequal pieces": (lambda: flock.Piecewise([1.0], [flock.Weights()]), "need 2 weights"),
+    "unequal pieces": (lambda: flock.Piecewise([1.0], [flock.Weights()]), "need 2 values"),
 }
 
 

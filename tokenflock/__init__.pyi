@@ -128,6 +128,8 @@ from .reduce import GpuKernel as GpuKernel
 from .reduce import Sharded as Sharded
 from .reduce import Spectral as Spectral
 from .reduce import Tiled as Tiled
+from .schedule import Piecewise as Piecewise
+from .schedule import Schedule as Schedule
 from .space import Euclidean as Euclidean
 from .space import Sphere as Sphere
 from .states import State as State
@@ -147,7 +149,6 @@ from .tracing import trace as trace
 from .trajectory import Trajectory as Trajectory
 from .weights import GOE as GOE
 from .weights import Ginibre as Ginibre
-from .weights import Piecewise as Piecewise
 from .weights import PositiveSemidefinite as PositiveSemidefinite
 from .weights import Product as Product
 from .weights import RandomWeights as RandomWeights

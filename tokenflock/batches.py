@@ -15,6 +15,7 @@ import numpy as np
 from .dynamics import Dynamics
 from .errors import require
 from .runtime import is_traced
+from .schedule import Piecewise
 
 
 class BatchAxis(NamedTuple):
@@ -76,12 +77,16 @@ def _leaves(model: Dynamics) -> list[tuple[str, Any, bool]]:
 
 def _told(model: Dynamics, path: tuple[Any, ...], leaf: Any) -> tuple[str, Any, bool]:
     owner: Any = model
+    in_pieces = False
     for key in path[:-1]:
         owner = _step(owner, key)
+        # The pieces of a schedule are stacked along an axis of their own.
+        in_pieces = in_pieces or isinstance(owner, Piecewise)
     name = getattr(path[-1], "name", "") if path else ""
     ranks = getattr(type(owner), "ranks", {}).get(name)
     axes = np.ndim(leaf) if ranks else 0
-    return name, leaf, bool(ranks) and axes not in ranks and axes - 1 in ranks
+    batched = bool(ranks) and axes not in ranks and axes - 1 in ranks
+    return name, leaf, batched and not in_pieces
 
 
 def _step(owner: Any, key: Any) -> Any:

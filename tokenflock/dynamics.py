@@ -6,6 +6,7 @@ Everything physical lives here; tolerances, steps and reductions belong to `solv
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,13 +16,13 @@ from jaxtyping import Array, Float
 from .errors import InputError, require
 from .measure import Measure
 from .noise import Noise
-from .normalisation import MixLN, Normalisation, PostLN
+from .normalisation import Normalisation, PostLN
 from .reduce import Dense, Reduction
 from .runtime import Scalar, is_traced
-from .schedule import Schedule
+from .schedule import Schedule, jumps_in, now
 from .space import Euclidean, Space, Sphere
 from .terms import Attention, Sum, Term
-from .weights import HeadSchedule, Weights
+from .weights import Weights
 
 # e^{2 lambda t} enters the scores of the rescaled frame; beyond this exponent it overflows float64.
 LARGEST_EXPONENT = 600.0
@@ -105,14 +106,14 @@ class Rescaled(Frame):
         )
 
 
-def _value_matrix(weights: HeadSchedule, d: int) -> Float[Array, "d d"]:
+def _value_matrix(weights: Schedule, d: int) -> Float[Array, "d d"]:
     V = weights.at(0.0).V
     if V is None:
         return jnp.eye(d)
     return V * jnp.eye(d) if V.ndim == 0 else V[0]
 
 
-def to_lab(weights: HeadSchedule, t: Scalar, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def to_lab(weights: Schedule, t: Scalar, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
     """x = e^{tV} z."""
     V = _value_matrix(weights, z.shape[-1])
     return z @ jax.scipy.linalg.expm(jnp.asarray(t) * V).T
@@ -226,14 +227,17 @@ class Dynamics(eqx.Module):
 
         return jax.tree.map(choose, self, is_leaf=lambda node: isinstance(node, Schedule))
 
-    def jumps(self, t1: float) -> list[float]:
-        """Times in (0, t1) where the field is discontinuous."""
-        times = set(self.terms.jumps(t1))
-        scheme = self.normalisation
-        # A traced tau (inside jax.grad) is no known time: adaptive steps then find the switch alone.
-        if isinstance(scheme, MixLN) and not is_traced(scheme.tau) and float(scheme.tau) < t1:
-            times.add(float(scheme.tau))
-        return sorted(times)
+    def now(self, t: Scalar) -> Dynamics:
+        """The model with the numbers in force at time t; schedules of weights stay."""
+        return now(self, t)
+
+    def jumps(self, t1: float) -> list[Any]:
+        """Times in (0, t1) where the field is discontinuous, and traced ones whatever they are."""
+        times = [*self.terms.jumps(t1), *jumps_in(self.noise, t1)]
+        if self.normalisation is not None:
+            times += self.normalisation.jumps(t1)
+        known = sorted({time for time in times if not is_traced(time)})
+        return known + [time for time in times if is_traced(time)]
 
     def check(self, mu: Measure, t1: float) -> None:
         """Refuse tokens this model cannot act on, with a sentence."""

@@ -25,6 +25,8 @@ def energy_direction(model: Dynamics, measure: Measure) -> int:
     normalisation scheme only changes the clock of each token (2510.22026).
     """
     term = model.terms
+    if model.now(0.0) is not model:  # The energy itself changes where its numbers do.
+        return 0
     if not isinstance(term, Attention) or model.noise is not None or measure.n > LARGEST_WATCHED:
         return 0
     if not isinstance(term.weights, Weights):
@@ -35,7 +37,8 @@ def energy_direction(model: Dynamics, measure: Measure) -> int:
     positive = bool(np.all(np.asarray(term.beta) > 0))
     if not (plain and gradient and positive and isinstance(term.mask, Full)):
         return 0
-    return 1 if weights.V is None else int(np.sign(float(weights.V)))
+    signs = {1} if weights.V is None else {int(sign) for sign in np.sign(np.ravel(weights.V))}
+    return signs.pop() if len(signs) == 1 else 0
 
 
 def energy_violation(energy: np.ndarray, direction: int, time_axis: int) -> float:

@@ -228,6 +228,7 @@ class Sigmoid(Weighted):
     """f(s) = 1/(1 + e^{-(s + bias)})."""
 
     bias: Float[Array, ""] = eqx.field(default=0.0, converter=as_array)
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"bias": (0,)}
 
     def weight(self, scores: Array, beta: Array) -> Array:
         return jax.nn.sigmoid(scores + self.bias)

@@ -51,6 +51,7 @@ class ALiBi(Mask):
     """Causal with the linear bias -slope (i - j)/n (2605.09213; the kinetic scaling of ALiBi)."""
 
     slope: Float[Array, ""] = eqx.field(converter=as_array)
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"slope": (0,)}
     self_term: bool = eqx.field(static=True, default=True)
     needs_order: ClassVar[bool] = True
 

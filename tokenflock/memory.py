@@ -13,6 +13,7 @@ from .errors import TooLargeError, require
 from .measure import Measure
 from .reduce import Dense, Reduction
 from .terms import Attention
+from .weights import head_count
 
 SHARE = 0.8
 LIMIT_VARIABLE = "TOKENFLOCK_MEMORY_GIB"
@@ -76,7 +77,7 @@ def check_memory(
 ) -> None:
     """Estimate the largest temporary and the stored states; say what to change if they do not fit."""
     attentions = all_attentions(model)
-    heads = max((part.weights.head_count() for part in attentions), default=1)
+    heads = max((head_count(part.weights) for part in attentions), default=1)
     samples = batch_count(model)
     for size in x0.batch_shape:
         samples *= size

@@ -21,16 +21,16 @@ from .masks import ALiBi, Causal, Mask
 from .noise import Brownian, CommonNoise, Noise
 from .normalisation import Normalisation
 from .runtime import ArrayLike, is_traced
+from .schedule import Schedule
 from .terms import Attention, Drift, Term
-from .weights import HeadSchedule
 
 # e^{-700} and e^{700} are doubles, with some room for sums.
 STEEPEST = 700.0
 
 
 def SA(
-    beta: ArrayLike,
-    weights: HeadSchedule | None = None,
+    beta: ArrayLike | Schedule,
+    weights: Schedule | None = None,
     mask: Mask | None = None,
     normalisation: Normalisation | None = None,
     noise: Noise | None = None,
@@ -41,9 +41,9 @@ def SA(
 
 
 def USA(
-    beta: ArrayLike,
+    beta: ArrayLike | Schedule,
     convention: Convention = "perspective",
-    weights: HeadSchedule | None = None,
+    weights: Schedule | None = None,
     mask: Mask | None = None,
     normalisation: Normalisation | None = None,
     noise: Noise | None = None,
@@ -58,8 +58,8 @@ def USA(
 
 
 def CausalSA(
-    beta: ArrayLike,
-    weights: HeadSchedule | None = None,
+    beta: ArrayLike | Schedule,
+    weights: Schedule | None = None,
     self_term: bool = True,
     slope: float | None = None,
 ) -> Dynamics:
@@ -68,7 +68,7 @@ def CausalSA(
     return _model("CausalSA", Attention(weights, beta, Softmax(), mask))
 
 
-def Kinetic(beta: ArrayLike, slope: float = 0.0) -> Dynamics:
+def Kinetic(beta: ArrayLike | Schedule, slope: float = 0.0) -> Dynamics:
     """theta_j' = Z_j^{-1} sum_{k<j} e^{-slope (j-k)/n} w'(theta_j - theta_k) (2605.09213).
 
     w = e^{beta cos}; no self term, so the first token rests. |slope| <= 700: then no weight leaves the range
@@ -85,27 +85,29 @@ def Kinetic(beta: ArrayLike, slope: float = 0.0) -> Dynamics:
     return _model("Kinetic", attention)
 
 
-def SinkhornSA(beta: ArrayLike, weights: HeadSchedule | None = None) -> Dynamics:
+def SinkhornSA(beta: ArrayLike | Schedule, weights: Schedule | None = None) -> Dynamics:
     """Doubly stochastic attention (2110.11773)."""
     return _model("SinkhornSA", Attention(weights, beta, Sinkhorn()))
 
 
-def L2SA(beta: ArrayLike, weights: HeadSchedule | None = None) -> Dynamics:
+def L2SA(beta: ArrayLike | Schedule, weights: Schedule | None = None) -> Dynamics:
     """Softmax of -beta |Q x - K y|^2 (2501.18322)."""
     return _model("L2SA", Attention(weights, beta, l2_kind()))
 
 
-def SigmoidSA(beta: ArrayLike, bias: float = 0.0, weights: HeadSchedule | None = None) -> Dynamics:
+def SigmoidSA(
+    beta: ArrayLike | Schedule, bias: float = 0.0, weights: Schedule | None = None
+) -> Dynamics:
     """x_i' = P ( (1/n) sum_j sigmoid(beta <Q x_i, K x_j> + bias) V x_j )."""
     return _model("SigmoidSA", Attention(weights, beta, Sigmoid(bias)))
 
 
-def LinearSA(beta: ArrayLike = 1.0, weights: HeadSchedule | None = None) -> Dynamics:
+def LinearSA(beta: ArrayLike | Schedule = 1.0, weights: Schedule | None = None) -> Dynamics:
     """x_i' = P ( (1/n) sum_j beta <Q x_i, K x_j> V x_j )."""
     return _model("LinearSA", Attention(weights, beta, Linear()))
 
 
-def KernelFlow(phi: Interaction, weights: HeadSchedule | None = None) -> Dynamics:
+def KernelFlow(phi: Interaction, weights: Schedule | None = None) -> Dynamics:
     """Gradient ascent of (1/2) int int phi(<x, y>) dmu dmu, for any smooth phi (2405.18273).
 
     `phi` is a scalar JAX function or the coefficients c_0, c_1, ... of a polynomial.
@@ -113,7 +115,7 @@ def KernelFlow(phi: Interaction, weights: HeadSchedule | None = None) -> Dynamic
     return _model("KernelFlow", Attention(weights, 1.0, Kernel(as_function(phi))))
 
 
-def HardmaxFlow(weights: HeadSchedule | None = None) -> Dynamics:
+def HardmaxFlow(weights: Schedule | None = None) -> Dynamics:
     """z_i' = mean of {z_j : j in argmax_j <A z_i, z_j>} - z_i on R^d, A = B (2407.01602).
 
     With `Layers(alpha/(1 + alpha))` this is the paper's layer (z_i + alpha mean)/(1 + alpha).
@@ -121,20 +123,22 @@ def HardmaxFlow(weights: HeadSchedule | None = None) -> Dynamics:
     return _model("HardmaxFlow", Attention(weights, 1.0, Hardmax()) + Drift(-1.0))
 
 
-def RescaledSA(beta: ArrayLike, weights: HeadSchedule | None = None) -> Dynamics:
+def RescaledSA(beta: ArrayLike | Schedule, weights: Schedule | None = None) -> Dynamics:
     """Attention on R^d without layer norm, in the frame z = e^{-tV} x (2305.05465)."""
     attention = Attention(weights, beta, Softmax())
     return Dynamics(None, attention, frame=Rescaled(), label="RescaledSA")
 
 
 def NoisyUSA(
-    beta: ArrayLike, temperature: float, convention: Convention = "perspective"
+    beta: ArrayLike | Schedule, temperature: float, convention: Convention = "perspective"
 ) -> Dynamics:
     """USA with independent spherical Brownian motion sqrt(2 temperature) dB (2512.01868)."""
     return USA(beta, convention, noise=Brownian(temperature))
 
 
-def StochasticSA(beta: ArrayLike, scale: float, weights: HeadSchedule | None = None) -> Dynamics:
+def StochasticSA(
+    beta: ArrayLike | Schedule, scale: float, weights: Schedule | None = None
+) -> Dynamics:
     """Random value matrices shared by all tokens: dx_i = scale P dW m_i (2601.21942)."""
     attention = Attention(weights, beta, Softmax())
     return _model("StochasticSA", Drift(0.0), noise=CommonNoise(attention, scale))

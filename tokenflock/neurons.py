@@ -1,7 +1,8 @@
 """Weights of a perceptron, and schedules that change them with depth.
 
 A perceptron is u(x) = w sigma(a x + b) with `width` neurons. Its weights are a schedule of `Neurons`;
-a `Neurons` is the constant one, `RandomNeurons` draws them, anew in every layer when asked to.
+a `Neurons` is the constant one, `Piecewise(times, [Neurons, ...])` switches between some, `RandomNeurons`
+draws them, anew in every layer when asked to.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ class NeuronSchedule(Schedule):
     def at(self, t: Scalar) -> Neurons:
         """The weights in force at time t."""
 
-    def dimension(self) -> int:
-        """The d of the tokens these weights act on."""
-        return jax.eval_shape(lambda: self.at(0.0).inner).shape[-1]
 
-    def is_gradient(self) -> bool:
-        """Whether the field is a gradient at every time."""
-        return jax.eval_shape(lambda: self.at(0.0)).omega is not None
+def dimension_of(schedule: Schedule) -> int:
+    """The d of the tokens that the neurons of a schedule act on."""
+    return jax.eval_shape(lambda: schedule.at(0.0).inner).shape[-1]
+
+
+def is_gradient(schedule: Schedule) -> bool:
+    """Whether the field of a schedule of neurons is a gradient at every time."""
+    return jax.eval_shape(lambda: schedule.at(0.0)).omega is not None
 
 
 class Neurons(NeuronSchedule):

@@ -7,7 +7,7 @@ normal Ito correction, so none is added by hand.
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,11 +17,16 @@ from .errors import require
 from .measure import Measure
 from .reduce import Reduction
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
+from .schedule import Quantity, Schedule, now, values_of
 from .terms import Attention
 
 
 @known()
-def _non_negative(name: str, value: ArrayLike) -> Array:
+def _non_negative(name: str, value: ArrayLike | Schedule) -> Any:
+    if isinstance(value, Schedule):
+        for piece in values_of(value):
+            _non_negative(name, piece)
+        return value
     array = as_array(value)
     if not is_traced(array):
         require(bool(jnp.all(array >= 0)), f"{name} must be >= 0, got {value}")
@@ -56,17 +61,18 @@ class Brownian(Noise):
     T = 1/kappa in the survey's notation (2512.01868).
     """
 
-    temperature: Float[Array, ""]
+    temperature: Quantity
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"temperature": (0,)}
     reading_free: ClassVar[bool] = True
 
-    def __init__(self, temperature: ArrayLike):
+    def __init__(self, temperature: ArrayLike | Schedule):
         self.temperature = _non_negative("temperature", temperature)
 
     def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
         return mu.points.shape[-2:]
 
     def amplitude(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        return jnp.sqrt(2.0 * self.temperature)
+        return jnp.sqrt(2.0 * now(self, t).temperature)
 
     def apply(self, amplitude: Array, increment: Array) -> Array:
         return amplitude * increment
@@ -81,10 +87,11 @@ class CommonNoise(Noise):
     """
 
     attention: Attention
-    scale: Float[Array, ""]
+    scale: Quantity
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"scale": (0,)}
     reading_free: ClassVar[bool] = False
 
-    def __init__(self, attention: Attention, scale: ArrayLike):
+    def __init__(self, attention: Attention, scale: ArrayLike | Schedule):
         self.attention = attention
         self.scale = _non_negative("scale", scale)
 
@@ -95,7 +102,7 @@ class CommonNoise(Noise):
         self.attention.check(mu)
 
     def amplitude(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        return self.scale * self.attention.field(t, x, mu, reduction)
+        return now(self, t).scale * self.attention.field(t, x, mu, reduction)
 
     def apply(self, amplitude: Array, increment: Array) -> Array:
         return amplitude @ increment.T

@@ -17,14 +17,16 @@ A token is x = r theta. With A the attention output at the directions, every sch
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import require
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
+from .schedule import Quantity, Schedule, jumps_in, now, values_of
 from .space import normalise
 
 Radii = Float[Array, " n"]
@@ -32,10 +34,14 @@ Vectors = Float[Array, "n d"]
 
 
 @known()
-def _positive(name: str, value: ArrayLike) -> Array:
+def _positive(name: str, value: ArrayLike | Schedule) -> Any:
+    if isinstance(value, Schedule):
+        for piece in values_of(value):
+            _positive(name, piece)
+        return value
     array = as_array(value)
     if not is_traced(array):
-        require(bool(array > 0), f"{name} must be positive, got {value}")
+        require(bool(jnp.all(array > 0)), f"{name} must be positive, got {value}")
     return array
 
 
@@ -45,6 +51,10 @@ class Normalisation(eqx.Module):
     moves_radii: ClassVar[bool]
     # Whether only the tangent part of A matters, so that multiples of theta may be dropped early.
     tangent_only: ClassVar[bool]
+
+    def jumps(self, t1: float) -> list[Any]:
+        """Times in (0, t1) where the scheme is discontinuous; traced ones whatever they are."""
+        return jumps_in(self, t1)
 
     @abc.abstractmethod
     def update(self, t: Scalar, force: Vectors) -> Vectors:
@@ -110,6 +120,7 @@ class MixLN(Normalisation):
     """Post-LN for t <= tau, then pre-LN."""
 
     tau: Float[Array, ""]
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"tau": (0,)}
     moves_radii: ClassVar[bool] = True
     tangent_only: ClassVar[bool] = False
 
@@ -121,6 +132,11 @@ class MixLN(Normalisation):
 
     def grows(self, t: Scalar) -> Array:
         return jnp.asarray(t) > self.tau
+
+    def jumps(self, t1: float) -> list[Any]:
+        if is_traced(self.tau):
+            return [self.tau]
+        return [float(tau) for tau in np.ravel(self.tau) if tau < t1]
 
 
 class PeriLN(Normalisation):
@@ -139,15 +155,16 @@ class PeriLN(Normalisation):
 class NGPT(Normalisation):
     """x <- N(x + alpha N(A)), with a constant residual weight alpha."""
 
-    alpha: Float[Array, ""]
+    alpha: Quantity
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"alpha": (0,)}
     moves_radii: ClassVar[bool] = False
     tangent_only: ClassVar[bool] = False
 
-    def __init__(self, alpha: ArrayLike):
+    def __init__(self, alpha: ArrayLike | Schedule):
         self.alpha = _positive("alpha", alpha)
 
     def update(self, t: Scalar, force: Array) -> Array:
-        return self.alpha * normalise(force)
+        return now(self, t).alpha * normalise(force)
 
     def grows(self, t: Scalar) -> Array:
         return jnp.asarray(False)

@@ -23,6 +23,7 @@ from .errors import StoreError
 HOMES = [
     "masks",
     "kinds",
+    "schedule",
     "weights",
     "neurons",
     "terms",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -21,12 +21,12 @@ from .errors import InputError, require
 from .kinds import Kind, Softmax
 from .masks import Full, Mask
 from .measure import Measure
-from .neurons import Neurons, NeuronSchedule, RandomNeurons
+from .neurons import Neurons, RandomNeurons, dimension_of, is_gradient
 from .reduce import Dense, Problem, Reduction, Task
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
-from .schedule import Per
+from .schedule import Per, Quantity, Schedule, as_number, jumps_in, now, values_of
 from .space import Sphere
-from .weights import HeadSchedule, Weights, check_dimension
+from .weights import Weights, check_dimension, head_count, keys_are_tokens, reach
 
 
 class Term(eqx.Module):
@@ -50,9 +50,9 @@ class Term(eqx.Module):
     def check(self, mu: Measure) -> None:
         """Refuse a measure this term cannot act on."""
 
-    def jumps(self, t1: float) -> list[float]:
-        """Times in (0, t1) where the term is discontinuous."""
-        return []
+    def jumps(self, t1: float) -> list[Any]:
+        """Times in (0, t1) where the term is discontinuous: those of its schedules."""
+        return jumps_in(self, t1)
 
 
 def _parts(term: Term) -> tuple[Term, ...]:
@@ -78,26 +78,27 @@ class Sum(Term):
         for term in self.terms:
             term.check(mu)
 
-    def jumps(self, t1: float) -> list[float]:
-        return sorted({jump for term in self.terms for jump in term.jumps(t1)})
+    def jumps(self, t1: float) -> list[Any]:
+        return [jump for term in self.terms for jump in term.jumps(t1)]
 
 
 class Attention(Term):
     """sum over heads of sum_j a_ij V x_j, with a_ij made by `kind` from beta <Q x_i, K x_j>.
 
-    2312.10794, eq. (2.3) to (2.7). A batch of beta (a vector) is a batch of models: see `solve`.
+    2312.10794, eq. (2.3) to (2.7). A vector beta is a batch of models: see `solve`. Where beta changes with
+    depth it is `Piecewise(times, numbers)`.
     """
 
-    weights: HeadSchedule
-    beta: Float[Array, "*betas"]
+    weights: Schedule
+    beta: Quantity
     kind: Kind
     mask: Mask
     ranks: ClassVar[dict[str, tuple[int, ...]]] = {"beta": (0,)}
 
     def __init__(
         self,
-        weights: HeadSchedule | None = None,
-        beta: ArrayLike = 1.0,
+        weights: Schedule | None = None,
+        beta: ArrayLike | Schedule = 1.0,
         kind: Kind | None = None,
         mask: Mask | None = None,
     ):
@@ -153,7 +154,7 @@ class Attention(Term):
     ) -> Float[Array, "heads m v"]:
         """The sums over tokens of every head, with any values and, if given, another kind or mask."""
         sphere = isinstance(mu.space, Sphere)
-        weights = self.weights.at(t)
+        weights, beta = self.weights.at(t), now(self, t).beta
         kind = self.kind if kind is None else kind
         weights = weights.folded() if sphere and kind.bilinear else weights
         log_weights = jnp.log(mu.weights)
@@ -162,7 +163,7 @@ class Attention(Term):
             problem = Problem(
                 kind,
                 self.mask if mask is None else mask,
-                self.beta,
+                beta,
                 queries,
                 keys,
                 values,
@@ -189,17 +190,18 @@ class Attention(Term):
     @known()
     def task(self, mu: Measure) -> Task:
         """What a reduction may know of these sums before they are evaluated."""
-        samples = int(np.prod(mu.batch_shape, dtype=int)) * self.beta.size
+        betas = jnp.stack(values_of(self.beta))
+        samples = int(np.prod(mu.batch_shape, dtype=int)) * np.size(self.beta)
         sphere = isinstance(mu.space, Sphere)
         return Task(
             n=mu.n,
             d=mu.d,
             kind=self.kind,
             mask=self.mask,
-            beta=None if is_traced(self.beta) else float(np.asarray(self.beta).max()),
-            reach=self.weights.reach() if sphere else None,
-            unit_keys=sphere and self.weights.keys_are_tokens(mu.d, self.kind.bilinear),
-            heads=self.weights.head_count(),
+            beta=None if is_traced(betas) else float(np.asarray(betas).max()),
+            reach=reach(self.weights) if sphere else None,
+            unit_keys=sphere and keys_are_tokens(self.weights, mu.d, self.kind.bilinear),
+            heads=head_count(self.weights),
             samples=samples,
             precision=mu.points.dtype.name,
         )
@@ -212,12 +214,16 @@ class Attention(Term):
                 "none (ordered=False); use mask=Full() or give tokens in reading order"
             )
 
-    def jumps(self, t1: float) -> list[float]:
-        return self.weights.jumps(t1)
-
 
 @known()
-def _checked_beta(beta: ArrayLike) -> Array:
+def _checked_beta(beta: ArrayLike | Schedule) -> Any:
+    if isinstance(beta, Schedule):
+        for value in values_of(beta):
+            require(
+                np.ndim(value) == 0, f"beta at one time is a number, got shape {np.shape(value)}"
+            )
+            _checked_beta(value)
+        return beta
     try:
         array = as_array(beta)
     except (TypeError, ValueError) as error:
@@ -259,7 +265,7 @@ class Perceptron(Term):
     `weights=` a schedule of `Neurons` where they change with depth.
     """
 
-    weights: NeuronSchedule
+    weights: Schedule
     activation: Activation
 
     def __init__(
@@ -269,7 +275,7 @@ class Perceptron(Term):
         bias: ArrayLike | None = None,
         activation: Activation = RELU,
         omega: ArrayLike | None = None,
-        weights: NeuronSchedule | None = None,
+        weights: Schedule | None = None,
     ):
         given = [matrix is not None for matrix in (inner, outer, bias, omega)]
         require(
@@ -344,7 +350,7 @@ class Perceptron(Term):
     @property
     def has_fixed_potential(self) -> bool:
         """Whether the field is the gradient of one function at all times."""
-        return isinstance(self.weights, Neurons) and self.weights.is_gradient()
+        return isinstance(self.weights, Neurons) and is_gradient(self.weights)
 
     def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         now = self.weights.at(t)
@@ -361,32 +367,37 @@ class Perceptron(Term):
         return self.activation.primitive(x @ now.inner.T) @ now.omega
 
     def check(self, mu: Measure) -> None:
-        d = self.weights.dimension()
+        d = dimension_of(self.weights)
         require(d == mu.d, f"this perceptron acts on d={d}, the tokens have d={mu.d}")
-
-    def jumps(self, t1: float) -> list[float]:
-        return self.weights.jumps(t1)
 
 
 class Drift(Term):
-    """M x for a matrix M, or m x for a number m."""
+    """M x for a matrix M, or m x for a number m; a `Piecewise` of them where it changes with depth."""
 
-    matrix: Float[Array, "d d"] | Float[Array, ""] = eqx.field(converter=as_array)
+    matrix: Quantity = eqx.field(converter=as_number)
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"matrix": (0, 2)}
 
     def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        return self.matrix * x if self.matrix.ndim == 0 else x @ self.matrix.T
+        matrix = now(self, t).matrix
+        return matrix * x if matrix.ndim == 0 else x @ matrix.T
 
     def check(self, mu: Measure) -> None:
-        require(
-            self.matrix.ndim == 0 or self.matrix.shape == (mu.d, mu.d),
-            f"the drift matrix must be ({mu.d}, {mu.d}) or a number, got {self.matrix.shape}",
-        )
+        for matrix in values_of(self.matrix):
+            require(
+                np.shape(matrix)[-2:] in ((), (mu.d, mu.d)) or np.ndim(matrix) == 1,
+                f"the drift matrix must be ({mu.d}, {mu.d}) or a number, got {np.shape(matrix)}",
+            )
 
 
 class Potential(Term):
-    """Gradient ascent of an external potential f: R^d -> R, any scalar JAX function."""
+    """Gradient ascent of an external potential f: R^d -> R, any scalar JAX function, times a strength.
+
+    The strength is a number, or a `Piecewise` of numbers where it changes with depth.
+    """
 
     function: Callable[[Array], Array] = eqx.field(static=True)
+    strength: Quantity = eqx.field(converter=as_number, default=1.0)
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"strength": (0,)}
 
     def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        return jax.vmap(jax.grad(self.function))(x)
+        return now(self, t).strength * jax.vmap(jax.grad(self.function))(x)

@@ -2,15 +2,15 @@
 
 Heads are an array axis: Q, K have shape (H, k, d), B = Q^T K and V have shape (H, d, d). `None` means
 the identity and a number means that multiple of it, so that SA needs no dimension. A schedule is
-anything with `.at(t) -> Weights`, `.jumps(t1)` and `.for_sample(index)`; a `Weights` is the constant one.
+anything with `.at(t) -> Weights`, `.jumps(t1)` and `.for_sample(index)`; a `Weights` is the constant one, and
+`Piecewise(times, [Weights, ...])` switches between some.
 """
 
 from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Sequence
-from typing import TypeGuard
+from typing import ClassVar, TypeGuard
 
 import equinox as eqx
 import jax
@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from .errors import InputError, require
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
-from .schedule import Per, Schedule, check_draws, layer_key, switches
+from .schedule import Per, Piecewise, Schedule, check_draws, layer_key, switches
 
 
 class HeadSchedule(Schedule):
@@ -31,35 +31,53 @@ class HeadSchedule(Schedule):
     def at(self, t: Scalar) -> Weights:
         """The weights in force at time t."""
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the matrices that are not the identity, for checks against d."""
-        matrices = jax.eval_shape(lambda: self.at(0.0).matrices())
-        return {name: leaf.shape for name, leaf in matrices.items()}
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the weights are the same at all times and for all samples."""
+        return False
 
-    def head_count(self) -> int:
-        """Number of heads H."""
-        return next((shape[0] for shape in self.shapes().values()), 1)
 
-    def reach(self) -> float | None:
-        """Largest <Q x, K y> of unit vectors at any time; None where it is unknown (redrawn, traced)."""
+def shapes_of(schedule: Schedule) -> dict[str, tuple[int, ...]]:
+    """Shapes of the matrices that are not the identity, for checks against d."""
+    matrices = jax.eval_shape(lambda: schedule.at(0.0).matrices())
+    return {name: leaf.shape[-3:] for name, leaf in matrices.items()}
+
+
+def head_count(schedule: Schedule) -> int:
+    """Number of heads H."""
+    return next((shape[0] for shape in shapes_of(schedule).values()), 1)
+
+
+@known()
+def reach(schedule: Schedule) -> float | None:
+    """Largest <Q x, K y> of unit vectors at any time; None where it is unknown (redrawn, traced)."""
+    if is_traced(schedule):
         return None
+    if isinstance(schedule, Piecewise):
+        return max(piece.reach() for piece in schedule.pieces)
+    if isinstance(schedule, HeadSchedule) and schedule.is_fixed:
+        return schedule.at(0.0).reach()
+    return None
 
-    def keys_are_tokens(self, d: int, folds: bool) -> bool:
-        """Whether the tokens themselves are the keys, after `Weights.folded` where it is allowed."""
-        shape = self.shapes().get("K")
-        return shape is None or (folds and shape[-2] >= d)
+
+def keys_are_tokens(schedule: Schedule, d: int, folds: bool) -> bool:
+    """Whether the tokens themselves are the keys, after `Weights.folded` where it is allowed."""
+    shape = shapes_of(schedule).get("K")
+    return shape is None or (folds and shape[-2] >= d)
 
 
 class Weights(HeadSchedule):
     """Constant weights: Q, K, V or B = Q^T K, V.
 
-    `V` enters as the value V x_j, `B` as the score <x_i, B x_j>. Heads are summed with no 1/H.
+    `V` enters as the value V x_j, `B` as the score <x_i, B x_j>. Heads are summed with no 1/H. One axis more
+    in front, (k, H, d, d), or a vector in the place of the number V, is a batch of k models: see `solve`.
     """
 
     Q: Float[Array, "heads k d"] | None = None
     K: Float[Array, "heads k d"] | None = None
     V: Float[Array, "heads d d"] | Float[Array, ""] | None = None
     B: Float[Array, "heads d d"] | None = None
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"Q": (3,), "K": (3,), "B": (3,), "V": (0, 3)}
 
     @known()
     def __init__(
@@ -78,7 +96,7 @@ class Weights(HeadSchedule):
         for name, value in (("Q", self.Q), ("K", self.K), ("V", self.V), ("B", self.B)):
             finite = value is None or is_traced(value) or bool(jnp.all(jnp.isfinite(value)))
             require(finite, f"{name} contains NaN or infinity")
-        heads = {name: m.shape[0] for name, m in self.matrices().items()}
+        heads = {name: m.shape[-3] for name, m in self.matrices().items()}
         require(
             len(set(heads.values())) <= 1,
             f"Q, K, V must have the same number of heads, got {heads}",
@@ -94,18 +112,19 @@ class Weights(HeadSchedule):
     def matrices(self) -> dict[str, Array]:
         """The entries that are matrices (not the identity, not a number)."""
         named = {"Q": self.Q, "K": self.K, "V": self.V, "B": self.B}
-        return {name: m for name, m in named.items() if m is not None and m.ndim == 3}
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {name: m.shape for name, m in self.matrices().items()}
+        return {name: m for name, m in named.items() if m is not None and m.ndim >= 3}
 
     @property
     def heads(self) -> int:
         """Number of heads H."""
-        return next((m.shape[0] for m in self.matrices().values()), 1)
+        return next((m.shape[-3] for m in self.matrices().values()), 1)
 
     def at(self, t: Scalar) -> Weights:
         return self
+
+    @property
+    def is_fixed(self) -> bool:
+        return True
 
     def folded(self) -> Weights:
         """The same scores with K moved to the other side, B = Q^T K, unless that makes heads wider."""
@@ -119,9 +138,8 @@ class Weights(HeadSchedule):
         return self.Q is None and self.K is None and self.B is None
 
     @known()
-    def reach(self) -> float | None:
-        if is_traced(self):
-            return None
+    def reach(self) -> float:
+        """Largest <Q x, K y> of unit vectors."""
         if self.B is not None:
             return float(jnp.max(jnp.linalg.norm(self.B, ord=2, axis=(-2, -1))))
         norms = [
@@ -158,7 +176,8 @@ class Weights(HeadSchedule):
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return value is not None and np.ndim(value) == 0  # type: ignore[arg-type]
+    """A number, or a vector of them: a batch."""
+    return value is not None and np.ndim(value) <= 1  # type: ignore[arg-type]
 
 
 def _matrix(name: str, value: ArrayLike | None) -> Array | None:
@@ -168,8 +187,9 @@ def _matrix(name: str, value: ArrayLike | None) -> Array | None:
     if array.ndim == 2:
         array = array[None]
     require(
-        array.ndim == 3,
-        f"{name} must be one matrix (rows, d) or one per head (H, rows, d), got {array.shape}",
+        array.ndim in (3, 4),
+        f"{name} must be one matrix (rows, d) or one per head (H, rows, d), with one axis more in front for a "
+        f"batch of models, got {array.shape}",
     )
     if name in ("V", "B"):
         require(
@@ -185,50 +205,6 @@ def _apply(matrix: Array | None, x: Array, heads: int) -> Array:
     if matrix.ndim == 0:
         return jnp.broadcast_to(matrix * x, (heads, *x.shape))
     return jnp.einsum("nd,hkd->hnk", x, matrix)
-
-
-class Piecewise(HeadSchedule):
-    """Constant on pieces: weights[m] on [times[m-1], times[m]), the last one for ever.
-
-    `times` are the len(weights) - 1 switching times, increasing and positive.
-    """
-
-    times: Float[Array, " switches"]
-    stacked: Weights
-
-    @known()
-    def __init__(self, times: Sequence[float], weights: Sequence[Weights]):
-        moments = np.asarray(times, dtype=float)
-        require(
-            len(weights) == len(moments) + 1,
-            f"{len(moments)} switching times need {len(moments) + 1} weights, got {len(weights)}",
-        )
-        require(
-            bool(np.all(np.diff(moments, prepend=0.0) > 0)),
-            f"switching times must be positive and increasing, got {list(moments)}",
-        )
-        shapes = {jax.tree.structure(w) for w in weights} | {
-            tuple(leaf.shape for leaf in jax.tree.leaves(w)) for w in weights
-        }
-        require(len(shapes) == 2, "all pieces must give the same matrices with the same shapes")
-        self.times = jnp.asarray(moments)
-        self.stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
-
-    def at(self, t: Scalar) -> Weights:
-        piece = jnp.searchsorted(self.times, t, side="right")
-        return jax.tree.map(lambda leaf: leaf[piece], self.stacked)
-
-    def jumps(self, t1: float) -> list[float]:
-        return [float(t) for t in self.times if t < t1]
-
-    @known()
-    def reach(self) -> float | None:
-        if is_traced(self):
-            return None
-        return max(self._piece(index).reach() or 0.0 for index in range(self.times.size + 1))
-
-    def _piece(self, index: int) -> Weights:
-        return jax.tree.map(lambda leaf: leaf[index], self.stacked)
 
 
 class Law(eqx.Module):
@@ -356,10 +332,9 @@ class RandomWeights(HeadSchedule):
     def jumps(self, t1: float) -> list[float]:
         return switches(self.period, t1)
 
-    @known()
-    def reach(self) -> float | None:
-        fixed = self.period is None and self.per == "run" and not is_traced(self.key)
-        return self.at(0.0).reach() if fixed else None
+    @property
+    def is_fixed(self) -> bool:
+        return self.period is None and self.per == "run"
 
     def for_sample(self, index: Array) -> Schedule:
         if self.per == "run":
@@ -367,9 +342,9 @@ class RandomWeights(HeadSchedule):
         return eqx.tree_at(lambda s: s.key, self, jr.fold_in(self.key, index))
 
 
-def check_dimension(schedule: HeadSchedule, d: int) -> None:
+def check_dimension(schedule: Schedule, d: int) -> None:
     """Refuse matrices that do not act on R^d."""
-    shapes = schedule.shapes()
+    shapes = shapes_of(schedule)
     for name, shape in shapes.items():
         if shape[-1] != d:
             raise InputError(

@@ -157,8 +157,8 @@ def test_rows_are_filled_where_that_is_cheap_and_only_there():
     assert len(filled(times[:2], 8.0, batched=True)) == 2
     assert len(filled(times, 1e8, batched=False)) == 21
     assert np.all(np.isinf(filled(times, 8.0, batched=True)[21:]))
-    assert filled_jumps([]).size == 0
-    np.testing.assert_array_equal(filled_jumps([1.0, 2.0, 3.0]), [1.0, 2.0, 3.0, np.inf])
+    assert filled_jumps([], 4.0).size == 0
+    np.testing.assert_array_equal(filled_jumps([1.0, 2.0, 3.0], 4.0), [1.0, 2.0, 3.0, np.inf])
 
 
 PRECISION = """

@@ -147,7 +147,7 @@ def prepare(
             observe=state.watch(model, observe),
             integrals=integrals,
             stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
-            jumps=as_array(filled_jumps(model.jumps(t1))),
+            jumps=as_array(filled_jumps(model.jumps(t1), t1)),
             key=jax.random.key(seed),
             horizon=as_array(float(t1)),
             samples=math.prod(state.sample_shape) if state.sample_shape else None,

@@ -218,7 +218,7 @@ def attributes_of(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[str,
     health |= {
         name: int(np.sum(np.asarray(arrays[name]))) for name in COUNTS if name != "outcome_code"
     }
-    judged = state.judged(names, arrays, plan.numerics.tolerance)
+    judged = state.judged(plan.model, names, arrays, plan.numerics.tolerance)
     outcome = count_outcomes(judged.names)
     return {
         **attributes,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from ..errors import require
 from ..observables.naming import check_names
 from ..observables.settle import Observed, as_observables
-from ..runtime import ArrayLike
+from ..runtime import ArrayLike, is_traced
 
 MOST_SAVES = 2_000_000
 # Rows of a single run that only serve to keep its program: few enough to cost nothing.
@@ -30,10 +31,16 @@ def filled(times: np.ndarray, row_bytes: float, batched: bool) -> np.ndarray:
     return np.pad(times, (0, spare if spare * row_bytes <= MOST_SPARE_BYTES else 0), **ENDLESS)
 
 
-def filled_jumps(jumps: Sequence[float]) -> np.ndarray:
-    """The times of switches, filled up in the same way; none stay none, as another program."""
+def filled_jumps(jumps: Sequence[Any], t1: float) -> Any:
+    """The times of switches in order, filled up in the same way; none stay none, as another program.
+
+    Traced ones that lie beyond t1 become infinite, so that nobody ever comes to them.
+    """
     spare = 2 ** int(np.ceil(np.log2(len(jumps)))) - len(jumps) if jumps else 0
-    return np.pad(np.asarray(jumps, dtype=float), (0, spare), **ENDLESS)
+    if not is_traced(list(jumps)):
+        return np.pad(np.asarray(jumps, dtype=float), (0, spare), **ENDLESS)
+    times = jnp.stack([jnp.asarray(time, dtype=float) for time in jumps])
+    return jnp.pad(jnp.sort(jnp.where(times < t1, times, jnp.inf)), (0, spare), **ENDLESS)
 
 
 class Save:

@@ -128,8 +128,9 @@ class Correlations(State):
         require(
             isinstance(term, Attention)
             and isinstance(term.kind, Unnormalised)
-            and model.noise is None,
-            "the correlation equations are those of unnormalised attention without noise; use "
+            and model.noise is None
+            and model.now(0.0) is model,
+            "the correlation equations are those of constant unnormalised attention without noise; use "
             "Kinetic(beta, slope)",
         )
         strain = float(self.prepared(model).strain(self.begin(model)))
@@ -260,7 +261,9 @@ class Correlations(State):
             "largest_tail": float(np.nanmax(np.asarray(arrays["tail"]))),
         }
 
-    def judged(self, names: np.ndarray, arrays: dict[str, Any], atol: float) -> Judgement:
+    def judged(
+        self, model: Dynamics, names: np.ndarray, arrays: dict[str, Any], atol: float
+    ) -> Judgement:
         return Judgement(names, {"unresolved": self.density.on.advice()})
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from .. import masks, noise, normalisation, weights
 from ..errors import InputError, require
 from ..memory import require_bytes
+from ..schedule import Piecewise, Schedule
 from ..terms import ACTIVATIONS, Attention, Perceptron
 
 Numbers = float | Annotated[list[float], Field(min_length=1)]
@@ -75,7 +76,7 @@ class WeightsSpec(Strict):
     times: list[float] | None = None
     pieces: list[WeightsSpec] | None = None
 
-    def build(self, d: int) -> weights.HeadSchedule:
+    def build(self, d: int) -> Schedule:
         """The schedule of weights on R^d."""
         given = {name: getattr(self, name) for name in "QKVB" if getattr(self, name) is not None}
         if self.pieces is not None:
@@ -83,7 +84,7 @@ class WeightsSpec(Strict):
             parts = [piece.build(d) for piece in self.pieces]
             constant = [part for part in parts if isinstance(part, weights.Weights)]
             require(len(constant) == len(parts), "pieces must be constant matrices")
-            return weights.Piecewise(self.times or [], constant)
+            return Piecewise(self.times or [], constant)
         require(self.times is None, "times are switching times: give pieces = [...] too")
         if any(isinstance(value, LawSpec) for value in given.values()) or self.tied is not None:
             return self._random(d, given)
@@ -99,7 +100,7 @@ class WeightsSpec(Strict):
                 "Q = {law = 'Ginibre', scale = 0.5}; here every matrix is given",
             )
 
-    def _random(self, d: int, given: dict[str, object]) -> weights.HeadSchedule:
+    def _random(self, d: int, given: dict[str, object]) -> Schedule:
         laws: dict[str, weights.Law | float] = {}
         for name, value in given.items():
             if isinstance(value, LawSpec):

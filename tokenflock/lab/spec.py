@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from .. import masks, models, noise, normalisation, terms, weights
+from .. import masks, models, noise, normalisation, terms
 from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..integrate import Layers, LogTime, Merge, Save, Stiff, Stop, at_clusters, at_diameter
@@ -18,6 +18,7 @@ from ..kinds import Convention, Interaction
 from ..observables import Observable, make
 from ..reduce import Auto, GpuKernel, Reduction, Sharded, Spectral, Tiled
 from ..runtime import ArrayLike
+from ..schedule import Schedule
 from .density import DensitySpec
 from .slots import (
     MaskSpec,
@@ -35,7 +36,8 @@ from .tokens import TokensSpec
 # How the types of a model's or law's parameters are written in a file.
 IN_A_FILE: dict[Any, Any] = {
     ArrayLike: Numbers,
-    weights.HeadSchedule: WeightsSpec,
+    ArrayLike | Schedule: Numbers,
+    Schedule: WeightsSpec,
     masks.Mask: MaskSpec,
     normalisation.Normalisation: NormalisationSpec,
     noise.Noise: NoiseSpec,

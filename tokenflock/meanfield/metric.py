@@ -24,6 +24,7 @@ from ..observables.base import Snapshot
 from ..observables.energies import energy, shifted_partition
 from ..reduce import Dense
 from ..terms import Attention
+from ..weights import head_count
 from .ascent import tied_ratios
 from .jko import movements
 from .quantiles import Characteristics
@@ -85,7 +86,7 @@ def sa_attention(model: Dynamics) -> Attention:
         )
     dot = isinstance(term.kind, Softmax) and isinstance(term.kind.score, DotProduct)
     require(
-        dot and term.weights.head_count() == 1,
+        dot and head_count(term.weights) == 1,
         "the metric is that of softmax attention with one head; USA's is Wasserstein's (jko_flow)",
     )
     require(

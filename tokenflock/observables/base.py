@@ -30,6 +30,11 @@ class Snapshot(eqx.Module):
     model: Dynamics
     reduction: Reduction
 
+    def now(self) -> Snapshot:
+        """With the numbers that the model has at this time, where they change."""
+        model = self.model.now(self.t)
+        return self if model is self.model else dataclasses.replace(self, model=model)
+
     @property
     def measure(self) -> Measure:
         """The tokens, or points and weights with the same integrals as the density."""
@@ -69,7 +74,8 @@ class Observable(eqx.Module):
             ) from error
 
     def _value(self, snapshot: Snapshot) -> Any:
-        """By the formula that a density has for it, or from points and weights."""
+        """By the formula that a density has for it, or from points and weights, at the numbers in force."""
+        snapshot = snapshot.now()
         own = snapshot.here.functional(self.quantity) if self.is_ours else None
         if own is not None:
             return own(snapshot.model, snapshot.t, **dict(self.parameters))

@@ -23,6 +23,7 @@ from ..errors import InputError, require
 from ..kinds import DotProduct, Kernel, Kind, Linear, Sigmoid, Softmax, Unnormalised, Weighted
 from ..masks import Full
 from ..measure import Measure
+from ..neurons import is_gradient
 from ..terms import Attention, Perceptron, Potential
 from .base import Observable, Snapshot
 from .reading import lab, velocity, weighted_sum
@@ -110,7 +111,7 @@ def _external(snapshot: Snapshot, mu: Measure) -> Float[Array, ""]:
     """sum_i w_i v(x_i)/2 of gradient-structured perceptrons, sum_i w_i f(x_i) of potentials."""
     total = jnp.zeros(())
     for term in snapshot.model.parts():
-        if isinstance(term, Perceptron) and term.weights.is_gradient():
+        if isinstance(term, Perceptron) and is_gradient(term.weights):
             total += weighted_sum(mu, term.potential(mu.points, snapshot.t)) / 2.0
         if isinstance(term, Potential):
             total += weighted_sum(mu, jax.vmap(term.function)(mu.points))

@@ -12,7 +12,7 @@ from ..trajectory import Trajectory
 from .gaussian import draw_gaussian
 from .series import fill_series, scalar_names
 from .style import INK, PALETTE, styled
-from .views import rows_at, saved_states
+from .views import quantity_text, rows_at, saved_states
 
 KINDS = ("overview", "density", "series")
 # The picture between the ends: halfway, since a density is resolved only until it sharpens.
@@ -181,11 +181,10 @@ def _fill_history(
 
 
 def _caption(run: Trajectory, sample: Any) -> str:
-    betas = [np.ravel(np.asarray(part.beta)) for part in run.model.attentions()]
-    chosen = (sample or (0,))[0]
-    beta = f", beta = {betas[0][chosen if len(betas[0]) > 1 else 0]:g}" if betas else ""
+    betas = [part.beta for part in run.model.attentions()]
+    beta = f", beta = {quantity_text(betas[0], sample)}" if betas else ""
     noise = getattr(run.model.noise, "temperature", None)
-    warm = "" if noise is None else f", temperature {float(noise):g}"
+    warm = "" if noise is None else f", temperature {quantity_text(noise, sample)}"
     return (
         f"{run.attributes['label']}, infinitely many tokens on {run.blank_density.on}{beta}{warm}"
     )

@@ -12,7 +12,7 @@ from ..theory import spacing_angle
 from ..trajectory import Trajectory
 from .series import fill_series, is_layers, scalar_names
 from .style import INK, PALETTE, styled
-from .views import cluster_colours, one_sample, rows_at, saved_states, view_of
+from .views import cluster_colours, one_sample, quantity_text, rows_at, saved_states, view_of
 
 KINDS = ("overview", "tokens", "series", "gram", "attention")
 # Linking distance of the clusters that colour tokens in R^d; on a sphere the rule "spacing" finds an angle.
@@ -135,7 +135,7 @@ def _attention(
     terms = run.model.attentions()
     if not terms:
         raise InputError("this model has no attention term")
-    if terms[0].beta.ndim:
+    if np.ndim(terms[0].beta):
         raise InputError("draw the attention of one beta at a time")
     matrices = terms[0].matrix(times[row], run.blank_measure.at(jnp.asarray(states[row])))
     if not 0 <= head < len(matrices):
@@ -173,11 +173,7 @@ def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:
 def _caption(run: Trajectory, sample: Any) -> str:
     measure = run.blank_measure
     betas = [part.beta for part in run.model.attentions()] if _rebuildable(run) else []
-    beta = (
-        f", beta = {float(np.ravel(np.asarray(betas[0]))[(sample or (0,))[0] if betas[0].ndim else 0]):g}"
-        if betas
-        else ""
-    )
+    beta = f", beta = {quantity_text(betas[0], sample)}" if betas else ""
     few = f" ({MOST_SHOWN} shown)" if measure.n > MOST_SHOWN else ""
     clock = ", discrete layers (not the flow's clock)" if is_layers(run) else ""
     return (

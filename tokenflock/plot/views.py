@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..schedule import values_of
 from ..space import Sphere
 from ..trajectory import Trajectory
 from .style import FAINT, PALETTE, REST
@@ -190,3 +191,11 @@ def rows_at(times: np.ndarray, at: list[float] | None, middle: float) -> list[in
         return [int(np.argmin(np.abs(times - t))) for t in at]
     early = int(np.searchsorted(times, middle * times[-1]))
     return sorted({0, min(early, len(times) - 1), len(times) - 1})
+
+
+def quantity_text(value: Any, sample: Any) -> str:
+    """A number of a model in words: of the chosen member of a batch, or from where to where it changes."""
+    found = np.concatenate([np.ravel(np.asarray(piece)) for piece in values_of(value)])
+    if len(values_of(value)) > 1:
+        return f"{found.min():g} to {found.max():g}"
+    return f"{found[(sample or (0,))[0] if found.size > 1 else 0]:g}"

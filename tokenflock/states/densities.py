@@ -49,25 +49,37 @@ class Diffusion(diffrax.ODETerm):
 
 
 def _diffuse(u: Scalar, y: Carried, args: Any) -> Carried:
-    damping = args.state.damping
-    assert damping is not None
+    damping = args.state.damping(args.model, args.time(u))
     return Carried(-args.times.rate(u) * damping * y.moving, y.at_rest())
 
 
 class DensityState(State):
-    """A density on a discretisation; `scheme` has its tables, `damping` the rates of the noise."""
+    """A density on a discretisation; `scheme` has its tables."""
 
     density: Density
     scheme: Scheme | None = None
-    damping: Array | None = None
 
     @property
     def _tables(self) -> Scheme:
         return self.density.on.scheme() if self.scheme is None else self.scheme
 
+    def _now(self, model: Dynamics, t: Scalar) -> tuple[Dynamics, Scheme]:
+        """The model with the numbers in force at time t, and tables made for them."""
+        now = model.now(t)
+        return (model, self._tables) if now is model else (now, self._tables.prepared(now))
+
+    def damping(self, model: Dynamics, t: Scalar) -> Array | None:
+        """The rates of the noise at time t, which is treated implicitly."""
+        now, scheme = self._now(model, t)
+        return scheme.damping(now)
+
     # --- before a run -----------------------------------------------------------------------------
 
     def check(self, model: Dynamics, t1: float) -> None:
+        for time in [0.0, *(jump for jump in model.jumps(t1) if not is_traced(jump))]:
+            self._check_at(model.now(time))
+
+    def _check_at(self, model: Dynamics) -> None:
         on, state = self.density.on, self.density.state
         on.check(model)
         if is_traced(model, state):
@@ -100,12 +112,13 @@ class DensityState(State):
                 "a density has no layers; leave out method, and give rtol and atol, or dt"
             )
         require(
-            not isinstance(method, Stiff) or self._tables.damping(model) is None,
+            not isinstance(method, Stiff) or self.damping(model, 0.0) is None,
             "noise is implicit already; leave out method=Stiff()",
         )
 
     def settled(self, model: Dynamics, method: Method, saves: int, keep: bool) -> DensityState:
-        scheme = self._tables.settled(model, self.density.state, isinstance(method, Stiff))
+        now, state = model.now(0.0), self.density.state
+        scheme = self._tables.settled(now, state, isinstance(method, Stiff))
         return DensityState(self.density, scheme)
 
     def holding(self, start: Density) -> DensityState:
@@ -121,7 +134,7 @@ class DensityState(State):
 
     def own_solver(self, model: Dynamics) -> diffrax.AbstractSolver:
         """Dopri8 without noise; with it KenCarp4, whose implicit stages are the diffusion's."""
-        if self._tables.damping(model) is None:
+        if self.damping(model, 0.0) is None:
             return diffrax.Dopri8()
         return diffrax.KenCarp4(root_finder=DiagonalSolve())
 
@@ -133,23 +146,24 @@ class DensityState(State):
     # --- the equation -----------------------------------------------------------------------------
 
     def prepared(self, model: Dynamics) -> DensityState:
-        scheme = self._tables.prepared(model)
-        return DensityState(self.density, scheme, scheme.damping(model))
+        return DensityState(self.density, self._tables.prepared(model.now(0.0)))
 
     def velocity(self, model: Dynamics, t: Scalar, y: Array) -> Array:
-        return self._tables.transport(model, t, y)
+        now, scheme = self._now(model, t)
+        return scheme.transport(now, t, y)
 
     def extra_terms(
         self, model: Dynamics, brownian: Brownian
     ) -> tuple[diffrax.AbstractTerm[Any, Any], ...]:
-        return () if self.damping is None else (Diffusion(),)
+        return () if self.damping(model, 0.0) is None else (Diffusion(),)
 
     def integrands(self, model: Dynamics) -> dict[str, Integrand]:
         return {"work": self._power}
 
     def _power(self, model: Dynamics, t: Scalar, y: Array) -> Array:
         """An energy beyond the range of doubles is no reason to stop: the health report says so."""
-        power = self._tables.power(model, t, y)
+        now, scheme = self._now(model, t)
+        power = scheme.power(now, t, y)
         return jnp.where(jnp.isfinite(power), power, 0.0)
 
     @property
@@ -158,7 +172,8 @@ class DensityState(State):
 
     def lost(self, model: Dynamics, t: Scalar, y: Array) -> Array:
         """A tail that is not finite must stop the run too."""
-        return ~(self._tables.strain(model, t, y) <= self.density.on.largest_tail)
+        now, scheme = self._now(model, t)
+        return ~(scheme.strain(now, t, y) <= self.density.on.largest_tail)
 
     def ended(self, code: Array, final: dict[str, Array]) -> Array:
         """A stop by the finest scales has names of its own."""
@@ -172,15 +187,16 @@ class DensityState(State):
     # --- looked at --------------------------------------------------------------------------------
 
     def snapshot(self, model: Dynamics, t: Array, y: Array) -> Snapshot:
-        return Snapshot(t, HeldDensity(self.density.at(y), self._tables), model, Dense())
+        now, scheme = self._now(model, t)
+        return Snapshot(t, HeldDensity(self.density.at(y), scheme), now, Dense())
 
     def watched(self, model: Dynamics, t: Array, y: Array) -> dict[str, Array]:
-        scheme = self._tables
+        now, scheme = self._now(model, t)
         return {
             "mass": scheme.mass(y),
             "lowest": scheme.lowest(y),
-            "tail": scheme.strain(model, t, y),
-            "free_energy": scheme.free_energy(model, t, y),
+            "tail": scheme.strain(now, t, y),
+            "free_energy": scheme.free_energy(now, t, y),
         }
 
     @property
@@ -228,15 +244,19 @@ class DensityState(State):
             "mass_drift": float(np.nanmax(np.abs(to_the_end(arrays, "mass", lead) - 1.0))),
             "lowest_density": float(np.nanmin(to_the_end(arrays, "lowest", lead))),
             "largest_tail": float(np.nanmax(to_the_end(arrays, "tail", lead))),
-            "dissipation_defect": identity_defect(*identity_of(arrays, lead)),
+            "dissipation_defect": None
+            if _changes(model)
+            else identity_defect(*identity_of(arrays, lead)),
             **self.density.on.last_words(arrays["final_time"], arrays["final_tail"]),
         }
 
-    def judged(self, names: np.ndarray, arrays: dict[str, Any], atol: float) -> Judgement:
+    def judged(
+        self, model: Dynamics, names: np.ndarray, arrays: dict[str, Any], atol: float
+    ) -> Judgement:
         """A run whose free energy differs from its dissipation is not resolved, however it ended."""
         on = self.density.on
         advice = {on.lost_outcome: on.advice()}
-        if "mass" not in arrays:
+        if "mass" not in arrays or _changes(model):
             return Judgement(names, advice)
         energy, work = identity_of(arrays, names.ndim)
         broken = identity_is_broken(energy, work, atol) & np.isin(names, GOOD)
@@ -250,3 +270,8 @@ class DensityState(State):
         return Judgement(
             np.where(broken, "unresolved", names), advice, {"identity_broken": broken.tolist()}
         )
+
+
+def _changes(model: Dynamics) -> bool:
+    """Whether numbers of the model, and so its free energy, change with time: no identity holds then."""
+    return model.now(0.0) is not model

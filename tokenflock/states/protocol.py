@@ -262,6 +262,8 @@ class State(eqx.Module):
         """What a run can say about its own numbers; `lead` is the number of batch axes."""
         return {}
 
-    def judged(self, names: np.ndarray, arrays: dict[str, Any], atol: float) -> Judgement:
+    def judged(
+        self, model: Dynamics, names: np.ndarray, arrays: dict[str, Any], atol: float
+    ) -> Judgement:
         """The outcomes of all members, where their numbers say more than the solver does."""
         return Judgement(names)

@@ -244,7 +244,7 @@ def _judged(cell: Cell, found: dict[str, Any]) -> tuple[str, str]:
     """How a cell ended, and what to do about it."""
     ended = name_outcomes(found["outcome"], found["finite"])
     plan = cell.frame.plan
-    judged = plan.state.judged(ended, found, plan.numerics.tolerance)
+    judged = plan.state.judged(cell.varying.model, ended, found, plan.numerics.tolerance)
     outcome = str(judged.names)
     return outcome, advise(outcome, judged.advice)
 

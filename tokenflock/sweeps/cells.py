@@ -133,7 +133,7 @@ class Cells:
 
         def checked_jumps() -> Array:
             as_state(x0).check(model, spec.solve.t1)
-            return as_array(filled_jumps(model.jumps(spec.solve.t1)))
+            return as_array(filled_jumps(model.jumps(spec.solve.t1), spec.solve.t1))
 
         key = ("jumps", self._key(index, "model."), shape, settings)
         return frame, self.kept.get(key, checked_jumps)

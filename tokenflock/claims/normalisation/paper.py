@@ -9,7 +9,7 @@ from ...integrate import Save, solve
 from ...measure import Measure
 from ...models import SA
 from ...normalisation import NGPT, SCHEMES, MixLN, Normalisation
-from ...weights import HeadSchedule
+from ...schedule import Schedule
 from ..core import Case, Paper
 
 PAPER = Paper(
@@ -36,7 +36,7 @@ def scheme(name: str, alpha: float = 1.0, tau: float = 1.0) -> Normalisation:
     return MixLN(tau) if name == "mix" else SCHEMES[name]()
 
 
-def attention(case: Case, name: str, weights: HeadSchedule | None = None) -> Dynamics:
+def attention(case: Case, name: str, weights: Schedule | None = None) -> Dynamics:
     """Self-attention at the inverse temperature of the case under a scheme."""
     alpha, tau = (float(case.values.get(parameter, 1.0)) for parameter in ("alpha", "tau"))
     chosen = scheme(name, alpha, tau)
