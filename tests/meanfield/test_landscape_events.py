@@ -103,11 +103,15 @@ def test_an_eigenvalue_beyond_zero_between_two_steps_crosses_twice():
 
 
 def test_eigenvalues_that_cross_oppositely_in_one_place_all_count():
-    """b e^b = 1 at b = 0.5671 = W(1): all three of the square's mu are W^2, one rises and two fall."""
+    """b e^b = 1 at b = 0.5671 = W(1): all three of the square's mu are W^2, one rises and two fall.
+
+    Newton is singular there, so the place is interpolated between points some 8e-4 to either side (half of
+    1/32 of a step), where a residual of 1e-12 moves a point by 1e-12/8e-4, about 1e-9.
+    """
     omega = lambertw(1.0).real
     branch = continue_branch(polygon(4, -(omega**2), 0.3), "beta", 0.9, largest=0.05)
     assert events(branch) == [("bifurcation", 3)]
-    assert float(branch.event_parameter[0]) == pytest.approx(omega, abs=1e-9)
+    assert float(branch.event_parameter[0]) == pytest.approx(omega, abs=5e-9)
     np.testing.assert_array_equal(branch.negative, np.where(branch.beta < omega, 2, 3))
 
 

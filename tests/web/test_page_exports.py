@@ -172,7 +172,7 @@ def test_a_replay_is_opened_again(page):
     np.testing.assert_allclose(tokens(page), expected, atol=1e-6)
     spec = saved(page, "export-toml")
     with open(spec.path(), encoding="utf-8") as file:
-        assert Job(parse(file.read(), source="the page")).tokens.n == len(expected)
+        assert Job(parse(file.read(), source="the page")).x0.n == len(expected)
     assert page.get_by_label("Attention matrix of").is_visible()
     store(page, "(store.selected.value = 0, store.colouring.value = 'attention', 1)")
     page.wait_for_function(

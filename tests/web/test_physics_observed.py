@@ -298,7 +298,7 @@ def test_two_arcs_follow_their_prediction():
     )
     run = flock.solve(
         ready.model,
-        ready.tokens,
+        ready.x0,
         t1=4.0,
         dt=0.05,
         save=flock.Save(at=[0.0, 0.3, 1.0, 4.0], states=True),

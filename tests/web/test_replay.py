@@ -15,6 +15,7 @@ import tokenflock as flock
 from tokenflock import store
 from tokenflock.errors import InputError
 from tokenflock.records import finding
+from tokenflock.states import TokenState
 from tokenflock.trajectory import Trajectory
 from tokenflock.web import stores
 from tokenflock.web.projection import project, spread
@@ -44,7 +45,7 @@ def made(states, axes=("time", "token", "coordinate"), coords=None, times=None, 
         {"states": axes, "final_time": (), **names},
         {"time": times, **(coords or {})},
         attributes,
-        measure=measure,
+        state=TokenState(measure),
     )
 
 
@@ -196,7 +197,7 @@ def test_a_trace_has_its_texts_and_its_layers(tmp_path):
     labels = [f"<b>{i}</b>" for i in range(6)]
     run = torch_made.with_heads(torch_made.made_run(RNG.normal(size=(4, 6, 12)), labels=labels))
     run.attributes["trace"]["notes"] = ["outside the training regime"]
-    run._measure = flock.Measure(flock.Sphere(12), on_sphere(6, 12))
+    run._state = TokenState(flock.Measure(flock.Sphere(12), on_sphere(6, 12)))
     run.arrays["final_time"], run.axes["final_time"] = np.asarray(3.0), ()
     replay = run_replay(run)
     is_a_replay(replay)

@@ -26,7 +26,10 @@ def sweep(
         None, metavar="SPEC.toml", help="A run spec with a [sweep] table; start from --print-spec."
     ),
     example: str | None = typer.Option(
-        None, "--example", metavar="NAME", help="A shipped sweep: phase-small or phase-diagram."
+        None,
+        "--example",
+        metavar="NAME",
+        help="A shipped sweep: phase-small, phase-diagram or density-modes.",
     ),
     settings: list[str] = typer.Option(
         [],
