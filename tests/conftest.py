@@ -22,6 +22,7 @@ CHECKED = [
     "tokenflock.weights",
     "tokenflock.reduce",
     "tokenflock.terms",
+    "tokenflock.perceptron",
     "tokenflock.noise",
     "tokenflock.normalisation",
     "tokenflock.dynamics",

@@ -18,7 +18,7 @@ LAYERS = [
     {"measure", "kinds", "weights", "neurons"},
     {"reduce"},
     {"terms"},
-    {"noise", "normalisation"},
+    {"noise", "normalisation", "perceptron"},
     {"dynamics", "methods", "outcomes"},
     {"batches", "density"},
     {"models", "health", "observables", "serialise", "provenance", "memory"},

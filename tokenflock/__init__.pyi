@@ -119,6 +119,9 @@ from .observables import speed as speed
 from .observables import strong_centre_mask as strong_centre_mask
 from .observables import strong_centres as strong_centres
 from .observables import w2 as w2
+from .perceptron import GELU as GELU
+from .perceptron import RELU as RELU
+from .perceptron import Perceptron as Perceptron
 from .random_depth import HeadLaw as HeadLaw
 from .random_depth import random_chains as random_chains
 from .records import runs as runs
@@ -136,11 +139,8 @@ from .states import State as State
 from .store import open as open
 from .sweeps.api import sweep as sweep
 from .sweeps.reading import open_sweep as open_sweep
-from .terms import GELU as GELU
-from .terms import RELU as RELU
 from .terms import Attention as Attention
 from .terms import Drift as Drift
-from .terms import Perceptron as Perceptron
 from .terms import Potential as Potential
 from .terms import Term as Term
 from .tracing import Interventions as Interventions

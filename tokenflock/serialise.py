@@ -27,6 +27,7 @@ HOMES = [
     "weights",
     "neurons",
     "terms",
+    "perceptron",
     "noise",
     "normalisation",
     "dynamics",
@@ -116,7 +117,7 @@ def rebuild(description: Any) -> Any:
 def _rebuild_module(description: dict[str, Any]) -> Any:
     name = description["class"]
     if name == "Activation":
-        from .terms import ACTIVATIONS
+        from .perceptron import ACTIVATIONS
 
         return ACTIVATIONS[description["name"]]
     if name == "Perceptron" and "inner" in description:

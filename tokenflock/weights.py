@@ -188,8 +188,8 @@ def _matrix(name: str, value: ArrayLike | None) -> Array | None:
         array = array[None]
     require(
         array.ndim in (3, 4),
-        f"{name} must be one matrix (rows, d) or one per head (H, rows, d), with one axis more in front for a "
-        f"batch of models, got {array.shape}",
+        f"{name} must be one matrix (rows, d) or one per head (H, rows, d), and for a batch of "
+        f"models have one axis more in front, got {array.shape}",
     )
     if name in ("V", "B"):
         require(

@@ -17,7 +17,8 @@ from scipy.special import lambertw
 import tokenflock as flock
 from tokenflock.errors import InputError
 from tokenflock.meanfield.landscape import continue_branch, critical_near, switch_branch
-from tokenflock.terms import Activation, Perceptron, Potential, Sum
+from tokenflock.perceptron import Activation, Perceptron
+from tokenflock.terms import Potential, Sum
 
 
 def wave(number):

@@ -14,7 +14,8 @@ from tokenflock.errors import InputError
 from tokenflock.meanfield.landscape import certify, critical_near, crowding, explore, find_critical
 from tokenflock.meanfield.landscape.counting import crowded_mass
 from tokenflock.meanfield.landscape.structure import moved, tangent_frames
-from tokenflock.terms import GELU, RELU, Perceptron, Potential
+from tokenflock.perceptron import GELU, RELU, Perceptron
+from tokenflock.terms import Potential
 
 GRID = flock.from_angles(2 * np.pi * (np.arange(48) + 0.5) / 48)
 

@@ -25,10 +25,11 @@ from tokenflock.models import (
 )
 from tokenflock.normalisation import PreLN
 from tokenflock.observables import Snapshot, energy, energy_rate, scaled_energy
+from tokenflock.perceptron import GELU, RELU, Perceptron
 from tokenflock.reduce import Dense, Tiled
 from tokenflock.schedule import Piecewise
 from tokenflock.space import Euclidean, Sphere
-from tokenflock.terms import GELU, RELU, Attention, Drift, Perceptron, Potential
+from tokenflock.terms import Attention, Drift, Potential
 from tokenflock.weights import Weights
 
 RNG = np.random.default_rng(7)

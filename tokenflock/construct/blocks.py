@@ -16,7 +16,8 @@ import numpy as np
 from ..dynamics import Dynamics
 from ..errors import require
 from ..kinds import Hardmax, Softmax
-from ..terms import Attention, Drift, Perceptron
+from ..perceptron import Perceptron
+from ..terms import Attention, Drift
 from ..weights import Weights
 
 

@@ -22,9 +22,9 @@ from ..meanfield.landscape import (
 )
 from ..measure import uniform
 from ..models import SA, USA
+from ..perceptron import GELU, RELU, Activation, Perceptron
 from ..plot.style import INK, PALETTE, REST
 from ..space import Sphere
-from ..terms import GELU, RELU, Activation, Perceptron
 from .core import Album, Job
 from .key import mark, stroke
 

@@ -33,9 +33,10 @@ from ..measure import Measure
 from ..observables.base import Observable, Snapshot
 from ..observables.energies import energy, is_exponential, scaled_energy
 from ..observables.identities import TIED_TOLERANCE
+from ..perceptron import Perceptron
 from ..reduce import Reduction
 from ..runtime import Scalar
-from ..terms import Attention, Drift, Perceptron, Potential, Term
+from ..terms import Attention, Drift, Potential, Term
 from ..weights import Weights
 
 # e^600 is far from the end of the range of doubles, e^710 beyond it.

@@ -24,7 +24,8 @@ from ..kinds import DotProduct, Kernel, Kind, Linear, Sigmoid, Softmax, Unnormal
 from ..masks import Full
 from ..measure import Measure
 from ..neurons import is_gradient
-from ..terms import Attention, Perceptron, Potential
+from ..perceptron import Perceptron
+from ..terms import Attention, Potential
 from .base import Observable, Snapshot
 from .reading import lab, velocity, weighted_sum
 

@@ -15,7 +15,7 @@ from ...dynamics import Dynamics
 from ...meanfield.landscape import CriticalPoint, certify, critical_near, find_critical
 from ...measure import Measure, from_angles
 from ...models import SA, USA
-from ...terms import GELU, RELU, Activation, Perceptron
+from ...perceptron import GELU, RELU, Activation, Perceptron
 from ...theory import perceptron as theory
 from ..core import Case, Comparison, at_least, at_most, broken, misprint
 from .circle import Neurons, unit

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array
 from scipy.linalg import null_space
 
-from ...terms import Perceptron
+from ...perceptron import Perceptron
 from .finding import force_and_slope, padded
 from .points import CriticalPoint
 from .structure import KINKED, Landscape, tangent_frames

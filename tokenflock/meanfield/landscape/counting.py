@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from ...errors import require
-from ...terms import Perceptron
+from ...perceptron import Perceptron
 from ...theory.perceptron import LIPSCHITZ, OUTER_BOUND_BETA, atom_count_bound, mass_bound
 from .points import CriticalPoint, linked
 from .structure import Landscape

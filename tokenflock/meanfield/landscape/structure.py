@@ -21,9 +21,10 @@ from ...dynamics import Dynamics, Lab
 from ...errors import InputError, require
 from ...kinds import Softmax, Unnormalised
 from ...masks import Full
+from ...perceptron import Perceptron
 from ...runtime import Scalar
 from ...space import normalise
-from ...terms import Attention, Perceptron, Potential, Sum, Term
+from ...terms import Attention, Potential, Sum, Term
 from ...weights import Weights
 
 # e^beta must not overflow in form A, nor its product with masses and curvatures.

@@ -1,0 +1,150 @@
+"""The perceptron of a layer: a term of the velocity that sees the point alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+from .errors import InputError, require
+from .measure import Measure
+from .neurons import Neurons, RandomNeurons, dimension_of, is_gradient
+from .reduce import Reduction
+from .runtime import ArrayLike, Scalar, known
+from .schedule import Per, Schedule
+from .terms import Term
+
+
+class Activation(eqx.Module):
+    """A scalar nonlinearity sigma with a primitive phi of 2 sigma, for the energy."""
+
+    name: str = eqx.field(static=True)
+    sigma: Callable[[Array], Array] = eqx.field(static=True)
+    primitive: Callable[[Array], Array] = eqx.field(static=True)
+
+
+RELU = Activation("relu", jax.nn.relu, lambda s: jax.nn.relu(s) ** 2)
+# phi' = 2 s Phi(s). The primitive s^2 Phi(s) + s pdf(s) found in public code has an extra pdf(s).
+GELU = Activation(
+    "gelu",
+    lambda s: s * norm.cdf(s),
+    lambda s: (s**2 - 1.0) * norm.cdf(s) + s * norm.pdf(s),
+)
+ACTIVATIONS = {activation.name: activation for activation in (RELU, GELU)}
+
+
+class Perceptron(Term):
+    """w sigma(a x + b): inner weights a (width, d), bias b (width,), outer weights w (d, width).
+
+    2312.10794, eq. (2.8). With `Perceptron.gradient` the outer weights are omega_j a_j, and the term
+    is half the gradient of v(x) = sum_j omega_j phi(a_j . x), phi' = 2 sigma (2601.21366). Give
+    `weights=` a schedule of `Neurons` where they change with depth.
+    """
+
+    weights: Schedule
+    activation: Activation
+
+    def __init__(
+        self,
+        inner: ArrayLike | None = None,
+        outer: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+        activation: Activation = RELU,
+        omega: ArrayLike | None = None,
+        weights: Schedule | None = None,
+    ):
+        given = [matrix is not None for matrix in (inner, outer, bias, omega)]
+        require(
+            not any(given) if weights is not None else all(given[:2]),
+            "a perceptron needs inner and outer weights, or weights=, a schedule of them, not both",
+        )
+        if weights is None:
+            assert inner is not None
+            assert outer is not None
+            weights = Neurons(inner, outer, bias, omega)
+        self.weights, self.activation = weights, activation
+
+    @staticmethod
+    @known()
+    def gradient(omega: ArrayLike, a: ArrayLike, activation: Activation = RELU) -> Perceptron:
+        """Gradient-structured: u(x) = sum_j omega_j sigma(a_j . x) a_j."""
+        return Perceptron(weights=Neurons.gradient(omega, a), activation=activation)
+
+    @staticmethod
+    @known()
+    def random(
+        d: int,
+        width: int,
+        seed: int,
+        scale: float = 1.0,
+        gradient: bool = False,
+        activation: Activation = RELU,
+        bias: float = 0.0,
+        period: float | None = None,
+        per: Per = "run",
+    ) -> Perceptron:
+        """Unit inner weights in random directions; outer weights (or omega) N(0, scale^2/width).
+
+        The velocity has the same size for every width: E |u|^2 = scale^2/2 for ReLU and |x| = 1. Biases
+        are N(0, bias^2/d). With `period` the weights are drawn anew on [m period, (m+1) period): a
+        network of fresh layers is `Layers(step)` with `period=step`. `RandomNeurons` has the law.
+        """
+        drawn = RandomNeurons(d, width, seed, scale, gradient, bias, period, per)
+        fixed = period is None and per == "run"
+        return Perceptron(weights=drawn.at(0.0) if fixed else drawn, activation=activation)
+
+    @property
+    def neurons(self) -> Neurons:
+        """The weights, where they are constant."""
+        if not isinstance(self.weights, Neurons):
+            raise InputError(
+                "the weights of this perceptron change with depth or sample; ask for those of one "
+                "time: perceptron.weights.at(t)"
+            )
+        return self.weights
+
+    @property
+    def inner(self) -> Float[Array, "width d"]:
+        """a, where it is constant."""
+        return self.neurons.inner
+
+    @property
+    def outer(self) -> Float[Array, "d width"]:
+        """w, where it is constant."""
+        return self.neurons.outer
+
+    @property
+    def bias(self) -> Float[Array, " width"]:
+        """b, where it is constant."""
+        return self.neurons.bias
+
+    @property
+    def omega(self) -> Float[Array, " width"] | None:
+        """omega of a gradient-structured perceptron, where it is constant."""
+        return self.neurons.omega
+
+    @property
+    def has_fixed_potential(self) -> bool:
+        """Whether the field is the gradient of one function at all times."""
+        return isinstance(self.weights, Neurons) and is_gradient(self.weights)
+
+    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
+        now = self.weights.at(t)
+        return self.activation.sigma(x @ now.inner.T + now.bias) @ now.outer.T
+
+    def potential(self, x: Float[Array, "m d"], t: Scalar = 0.0) -> Float[Array, " m"]:
+        """v(x) = sum_j omega_j phi(a_j . x); the field is P_x of its gradient over 2."""
+        now = self.weights.at(t)
+        if now.omega is None:
+            raise InputError(
+                "only a gradient-structured perceptron has a potential; make it with "
+                "Perceptron.gradient(omega, a)"
+            )
+        return self.activation.primitive(x @ now.inner.T) @ now.omega
+
+    def check(self, mu: Measure) -> None:
+        d = dimension_of(self.weights)
+        require(d == mu.d, f"this perceptron acts on d={d}, the tokens have d={mu.d}")
