@@ -6,9 +6,10 @@ Beyond that the compiler dies with a segmentation fault, so programs are forgott
 from pathlib import Path
 
 MAPS = Path("/proc/self/maps")
-MOST_MAPS = 40_000
-# To count maps takes milliseconds: only after so many more programs, which stay far below the limit.
-PROGRAMS_BETWEEN = 200
+MOST_MAPS = 30_000
+# To count maps takes milliseconds: only after so many more programs. Large ones, such as the Hessian of a
+# run, map hundreds of pages each, and must still stay below the limit.
+PROGRAMS_BETWEEN = 20
 
 _made = 0
 
