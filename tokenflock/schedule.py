@@ -142,7 +142,7 @@ def check_draws(period: float | None, per: str) -> None:
     require(period is None or period > 0, f"period must be positive, got {period}")
 
 
-def layer_key(key: Array, period: float | None, t: Scalar) -> Array:
+def layer_key(key: Array, period: Scalar | None, t: Scalar) -> Array:
     """The key of the layer [m period, (m+1) period) that t lies in; the key itself without a period."""
     if period is None:
         return key

@@ -44,6 +44,7 @@ HOMES = [
     "integrate.clocks",
     "methods",
     "random_depth.laws",
+    "random_depth.chains",
     "random_depth.limits",
     "meanfield.circle",
     "meanfield.sphere",

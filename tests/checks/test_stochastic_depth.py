@@ -148,7 +148,7 @@ def test_P6a_1_absorption_of_random_chains():
     law = HeadLaw(Values(d**-0.5, entries=Signs()), FixedScores(1.0), AmongTokens(beta))
     pair = flock.from_array(flock.Sphere(d), chain.pairs(np.array([start]), d)[..., 0])
     run = random_chains(law, pair, 2500, chain.ETA, chains=1500, seed=5, observe=[overlaps])
-    assert_absorbed_as_foretold(run.overlaps.values[:, -1, 0], start, d, beta)
+    assert_absorbed_as_foretold(run.array("overlaps")[:, -1, 0], start, d, beta)
 
 
 def test_P6a_2_the_zero_level_of_the_exponent_is_the_curve():

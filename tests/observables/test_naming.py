@@ -187,7 +187,7 @@ class TestRefusals:
         with pytest.raises(InputError, match="size 2 along 'mode', which has size"):
             flock.solve(flock.SA(1.0), start, 0.1, dt=0.1, save=flock.Save(observe=[clash]))
 
-    @pytest.mark.parametrize("name", ["layer", "chain", "tau", "tokens"])
+    @pytest.mark.parametrize("name", ["sample", "time", "points"])
     def test_chains(self, name):
         law = random_depth.HeadLaw.gaussian(3, beta=0.0)
         x0 = flock.uniform(flock.Sphere(3), n=3, seed=0)

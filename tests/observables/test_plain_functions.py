@@ -164,7 +164,7 @@ def test_shapes_are_traced_once(monkeypatch):
 def test_random_chains_take_functions():
     law = rd.HeadLaw.gaussian(3, 1.0)
     found = rd.random_chains(law, X0, 4, 0.1, chains=3, every=2, observe=[heights, lambda s: s.t])
-    assert found["heights"].dims == ("chain", "layer", "token")
+    assert found["heights"].dims == ("sample", "time", "token")
     np.testing.assert_allclose(found["heights"][:, 0], np.broadcast_to(X0.points[:, 0], (3, 5)))
     np.testing.assert_allclose(found["observable_1"], np.broadcast_to([0.0, 0.2, 0.4], (3, 3)))
     with pytest.raises(flock.InputError, match="complex values"):

@@ -41,10 +41,8 @@ def test_p3_5_layers_follow_the_modified_equation_to_second_order(projected):
     steps = [0.1, 0.05]
     errors = []
     for eta in steps:
-        run = rd.random_chains(
-            law, X0, round(1 / eta), eta, chains=1, states=True, projected=projected
-        )
-        layers = run.tokens.values[0]
+        run = rd.random_chains(law, X0, round(1 / eta), eta, chains=1, projected=projected)
+        layers = run.array("final_points")[0]
         better = end(rd.modified(law, D, eta, projected))
         errors.append([np.max(np.abs(layers - exact)) for exact in (plain, better)])
     slopes = np.log2(np.divide(*errors))
@@ -57,9 +55,9 @@ def test_p3_5_layers_follow_the_modified_equation_to_second_order(projected):
 def test_p3_5_the_two_layers_need_their_own_modified_equation():
     """Exchanging the projected and the unprojected form leaves an error of first order."""
     law, eta = rd.HeadLaw.deterministic(1.5, np.eye(D), np.eye(D)), 0.05
-    run = rd.random_chains(law, X0, 20, eta, chains=1, states=True, projected=False)
+    run = rd.random_chains(law, X0, 20, eta, chains=1, projected=False)
     right, wrong = (
-        np.max(np.abs(run.tokens.values[0] - end(rd.modified(law, D, eta, projected))))
+        np.max(np.abs(run.array("final_points")[0] - end(rd.modified(law, D, eta, projected))))
         for projected in (False, True)
     )
     assert wrong > 10 * right
@@ -74,8 +72,8 @@ def test_p3_4_many_heads_and_small_steps_follow_the_mean():
         rd.ProductScores(D**-0.5),
         rd.AmongTokens(2.0),
     )
-    run = rd.random_chains(law, X0, 25, eta, heads=heads, chains=chains, states=True)
-    tokens = run.tokens.values
+    run = rd.random_chains(law, X0, 25, eta, heads=heads, chains=chains)
+    tokens = run.array("final_points")
     exact = end(rd.ballistic(law, D, panel=20_000), t=0.5)
     error = 4 * tokens.std(axis=0) / np.sqrt(chains) + eta + eta / heads
     assert np.all(np.abs(tokens.mean(axis=0) - exact) < error)
@@ -93,7 +91,7 @@ def test_the_diffusive_limit_has_the_chains_overlaps():
     model = rd.diffusive(law, D, panel=1000)
     run = flock.solve(model, batch, 0.5, dt=1 / 64, seed=2, save=save)
     for power in (1, 2):
-        one = chain.overlaps.values[:, -1] ** power
+        one = chain.array("overlaps")[:, -1] ** power
         other = run.array("overlaps")[:, -1] ** power
         error = 4 * np.sqrt((one.var(axis=0) + other.var(axis=0)) / samples)
         # Over tau = 0.5 an s_ij off by 1000^{-1/2} of its spread (below 0.5) moves R by half of that.

@@ -21,11 +21,11 @@ def test_the_same_seed_gives_the_same_chain_however_many_run_beside_it():
         rd.random_chains(LAW, TOKENS, 6, 0.2, chains=count, every=3, observe=[rd.overlaps])
         for count in (2, 5)
     )
-    np.testing.assert_allclose(few.overlaps, many.overlaps[:2], atol=1e-14)
-    assert np.std(many.overlaps[:, -1, 0]) > 0.01
-    np.testing.assert_allclose(few.layer, [0, 3, 6])
-    np.testing.assert_allclose(few.tau, [0, 0.12, 0.24])
-    assert few.overlaps[0, 0].values == pytest.approx(0.1)
+    np.testing.assert_allclose(few.array("overlaps"), many.array("overlaps")[:2], atol=1e-14)
+    assert np.std(many.array("overlaps")[:, -1, 0]) > 0.01
+    np.testing.assert_allclose(rd.layers_of(few), [0, 3, 6])
+    np.testing.assert_allclose(rd.diffusive_time(few), [0, 0.12, 0.24])
+    assert few.array("overlaps")[0, 0] == pytest.approx(0.1)
 
 
 @pytest.mark.slow
@@ -33,7 +33,7 @@ def test_a_deterministic_law_is_the_layered_network():
     """V = A = I in every layer is SA with Layers(eta)."""
     x0 = flock.uniform(flock.Sphere(D), 3, seed=1)
     law = rd.HeadLaw.deterministic(2.0)
-    ours = rd.random_chains(law, x0, 4, 0.25, chains=1, states=True).tokens[0]
+    ours = rd.random_chains(law, x0, 4, 0.25, chains=1).array("final_points")[0]
     run = flock.solve(flock.SA(2.0), x0, 1.0, method=flock.Layers(0.25))
     np.testing.assert_allclose(ours, run.states[-1], atol=1e-13)
 
@@ -85,7 +85,7 @@ def test_depth_to_collapse_is_the_median_of_the_chains_within_the_longest_time()
     for step, every in ((0.5, 1), (0.3, 1)):
         layers = int(6.0 / step**2 + 1e-9)
         run = rd.random_chains(LAW, x0, layers, step, chains=33, every=every)
-        met = run.mean_overlap.values >= 0.8
+        met = run.array("mean_overlap") >= 0.8
         first = np.where(met.any(axis=1), met.argmax(axis=1), np.inf)
         cell = table.sel(d=4, n=2, beta=1.0, heads=1, step=step)
         assert float(cell.arrived) == pytest.approx(np.isfinite(first).mean())
@@ -125,7 +125,7 @@ def test_chains_have_the_law_of_the_engines_random_weights():
     end = np.asarray(run.array("states", time=-1))
     for index, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
         theirs = np.sum(end[:, i] * end[:, j], axis=-1)
-        assert ks_2samp(ours.overlaps[:, -1, index], theirs).pvalue > 0.01
+        assert ks_2samp(ours.array("overlaps")[:, -1, index], theirs).pvalue > 0.01
 
 
 @pytest.mark.slow
@@ -136,8 +136,8 @@ def test_p3_2_flat_attention_follows_the_logistic():
     """
     x0 = flock.equiangular(flock.Sphere(400), 8, 0.1)
     run = rd.random_chains(rd.HeadLaw.gaussian(400, 0.0), x0, 600, 0.1, chains=80, every=60)
-    m = run.mean_overlap.values
-    expected = theory.logistic_overlap(run.tau.values, m[0, 0])
+    m = run.array("mean_overlap")
+    expected = theory.logistic_overlap(rd.diffusive_time(run), m[0, 0])
     gap = np.abs(m.mean(axis=0) - expected)
     assert np.all(gap < 4 * m.std(axis=0) / np.sqrt(80) + 2 / 400 + 0.1**2 / 4)
     assert gap.max() < 0.02
@@ -150,7 +150,7 @@ def test_p3_3_only_the_ratio_of_squared_step_and_heads_counts():
     runs = {
         (eta, heads): rd.random_chains(
             LAW, TOKENS, 100, eta, heads=heads, chains=500, seed=heads, observe=[rd.overlaps]
-        ).overlaps[:, -1, 0]
+        ).array("overlaps")[:, -1, 0]
         for eta, heads in [(0.1, 1), (0.2, 4), (0.2, 1)]
     }
     assert ks_2samp(runs[0.1, 1], runs[0.2, 4]).pvalue > 0.01
@@ -165,8 +165,8 @@ def test_p3_6_two_close_tokens_approach_at_the_flat_exponent():
     run = rd.random_chains(
         rd.HeadLaw.gaussian(d, 0.0), x0, layers, eta, chains=chains, observe=[rd.gaps]
     )
-    logs = np.log(run.gaps.values[:, :, 0])
-    tau = float(run.tau[-1])
+    logs = np.log(run.array("gaps")[:, :, 0])
+    tau = float(rd.diffusive_time(run)[-1])
     slope = (logs[:, -1] - logs[:, 0]) / tau
     error = np.sqrt(4 / d / tau / chains)
     assert slope.std() / np.sqrt(chains) == pytest.approx(error, rel=0.1)
@@ -186,9 +186,9 @@ def test_ten_thousand_chains_of_depth_two_thousand_in_one_call():
     run = rd.random_chains(
         law, x0, 2000, eta, chains=10_000, every=200, seed=1, observe=[rd.overlaps]
     )
-    R = run.overlaps.values[:, :, 0]
+    R = run.array("overlaps")[:, :, 0]
     assert R.shape == (10_000, 11)
-    for look, layers in enumerate(run.layer.values):
+    for look, layers in enumerate(rd.layers_of(run)):
         exact = theory.chain_expectation(lambda r: r, int(layers), eta, d)(0.0)
         error = 4 * R[:, look].std() / np.sqrt(10_000) + 1e-6
         assert R[:, look].mean() == pytest.approx(float(exact), abs=error)
@@ -214,9 +214,7 @@ def test_p3_11_clouds_in_the_same_weights_stay_together():
         for seed in seeds:
             x0 = flock.cap(flock.Sphere(3), n, 100 + seed, radius=0.7, samples=2)
             ends.append(
-                rd.random_chains(
-                    law, x0, 60, 0.1, seed=seed, states=True, quenched=True
-                ).tokens.values
+                rd.random_chains(law, x0, 60, 0.1, seed=seed, quenched=True).array("final_points")
             )
         together = [w2(*pair) for pair in ends]
         apart = [w2(ends[i][0], ends[i - 1][1]) for i in range(len(ends))]

@@ -96,7 +96,7 @@ def _ours(job: Job, size: Size, chains: int, layers: int) -> Callable[[], np.nda
 
     def run() -> np.ndarray:
         found: Any = random_chains(law, x0, layers, job.eta, chains=chains, observe=[overlaps])
-        return found.overlaps.values[:, -1, 0]
+        return found.array("overlaps")[:, -1, 0]
 
     return run
 

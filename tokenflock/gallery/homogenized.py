@@ -14,6 +14,7 @@ from ..plot.style import FAINT, INK, PALETTE, REST
 from ..random_depth import (
     HeadLaw,
     ballistic,
+    diffusive_time,
     measured_slow_coefficient,
     modified,
     overlaps,
@@ -69,9 +70,9 @@ def overlap_paths(job: Job) -> xr.Dataset:
             every=every,
             observe=[overlaps],
         )
-        tau = run.tau.values
+        tau = diffusive_time(run)
         moments = simplex_moments(list(grid), job.n, job.d, beta, draws=job.draws, seed=job.seed)
-        paths.append(run.overlaps.values.mean(axis=-1))
+        paths.append(run.array("overlaps").mean(axis=-1))
         curves.append(theory.simplex_overlap(tau, job.gamma, moments.at(), job.d))
         job.report((index + 1) / len(job.betas))
     mean = job.gamma + (1 - job.gamma) / job.n
@@ -163,7 +164,7 @@ def slow_limit(job: Job) -> xr.Dataset:
             "k_exact": (("factors", "dimension"), exact),
             "chain": (
                 ("chains",),
-                np.arctanh(np.clip(run.overlaps.values[:, -1, 0], -1 + 1e-15, 1 - 1e-15)),
+                np.arctanh(np.clip(run.array("overlaps")[:, -1, 0], -1 + 1e-15, 1 - 1e-15)),
             ),
             "path": (("coefficient", "paths"), np.stack(paths)),
         },
@@ -232,8 +233,8 @@ def weak_error(job: Job) -> xr.Dataset:
 
     errors = []
     for index, eta in enumerate(job.steps):
-        run = random_chains(law, x0, round(1 / eta), eta, chains=1, states=True)
-        layers, better = run.tokens.values[0], modified(law, job.d, eta)
+        run = random_chains(law, x0, round(1 / eta), eta, chains=1)
+        layers, better = run.array("final_points")[0], modified(law, job.d, eta)
         exact = (flow(ballistic(law, job.d), 1.0), flow(better, 1.0), flow(better, 1.0 + eta / 2))
         errors.append([np.max(np.abs(layers - one)) for one in exact])
         job.report((index + 1) / (len(job.steps) + 1))

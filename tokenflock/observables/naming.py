@@ -14,8 +14,8 @@ from .registry import OBSERVABLES
 
 # Axes that a result has whatever is observed; the axes of a cell of a sweep and of a run are the same.
 OWN_AXES = ("time", "beta", "sample", "save")
-# Axes that some result puts in front of the values: those, and those of random chains.
-FRONT_AXES = (*OWN_AXES, "layer", "chain")
+# Axes that some result puts in front of the values: those, and that of traces.
+FRONT_AXES = (*OWN_AXES, "layer")
 # Arrays and axes that runs, runs of densities and sweeps make themselves. What they store is compared
 # with this list in tests/observables/test_naming.py.
 OWN_NAMES = frozenset(

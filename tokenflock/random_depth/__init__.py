@@ -8,7 +8,9 @@ slow       the slow limit at zero temperature: k by Monte Carlo, paths by diffra
 collapse   tables of the depth to collapse
 """
 
+from .chains import diffusive_time as diffusive_time
 from .chains import gaps as gaps
+from .chains import layers_of as layers_of
 from .chains import mean_overlap as mean_overlap
 from .chains import overlaps as overlaps
 from .chains import random_chains as random_chains

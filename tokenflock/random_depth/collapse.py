@@ -11,7 +11,8 @@ import numpy as np
 from ..errors import require
 from ..measure import Measure, equiangular, uniform
 from ..space import Sphere
-from .chains import random_chains
+from ..trajectory import Trajectory
+from .chains import diffusive_time, layers_of, random_chains
 from .laws import AmongTokens, HeadLaw, Normal, ProductScores, Values
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def depth_to_collapse(
         run = random_chains(
             law, x0, LOOKS * every, step_, heads=heads_, chains=chains, seed=seed, every=every
         )
-        found[index] = _arrival(run.sel(layer=run.tau <= longest * (1 + 1e-9)), level)
+        found[index] = _arrival(run, longest, level)
         report((index + 1) / len(cells))
     shape = [len(values) for values in axes.values()]
     names = ("layers", "tau", "tau_error", "arrived")
@@ -84,16 +85,17 @@ def _start(n: int, d: int, seed: int) -> Measure:
     return equiangular(Sphere(d), n, 0.0) if n <= d else uniform(Sphere(d), n, seed)
 
 
-def _arrival(run: xr.Dataset, level: float) -> tuple[float, float, float, float]:
+def _arrival(run: Trajectory, longest: float, level: float) -> tuple[float, float, float, float]:
     """Median layer and tau of the first look at or above the level, its half interval, the share there."""
-    reached = run.mean_overlap.values >= level
+    tau = diffusive_time(run)
+    reached = (run.array("mean_overlap") >= level) & (tau <= longest * (1 + 1e-9))
     arrived = reached.any(axis=1)
-    first = np.where(arrived, run.tau.values[reached.argmax(axis=1)], np.inf)
+    first = np.where(arrived, tau[reached.argmax(axis=1)], np.inf)
     low, middle, high = np.sort(first)[_median_ranks(first.size)]
     if not np.isfinite(middle):
         return np.nan, np.nan, np.nan, float(arrived.mean())
-    look = float(run.tau[1])
-    layers = round(middle / look) * int(run.layer[1])
+    look = float(tau[1])
+    layers = round(middle / look) * int(layers_of(run)[1])
     return float(layers), float(middle), float(max(high - low, look) / 2), float(arrived.mean())
 
 

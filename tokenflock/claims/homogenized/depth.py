@@ -89,7 +89,7 @@ def _depths(
         seed=seed + 7 * heads,
         every=every,
     )
-    m = run.mean_overlap.values
+    m = run.array("mean_overlap")
     after = np.where((m >= 0.9).any(axis=1), (m >= 0.9).argmax(axis=1), m.shape[1] - 1)
     high, low = (m[np.arange(chains), index] for index in (after, after - 1))
     back = np.where(high >= 0.9, (high - 0.9) / np.maximum(high - low, 1e-12), 0.0)

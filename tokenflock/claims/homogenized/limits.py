@@ -115,10 +115,9 @@ def _layers(case: Case, parts: int, projected: bool = False) -> np.ndarray:
         parts * layers_in(case.t, case.eta),
         case.eta / parts,
         chains=1,
-        states=True,
         projected=projected,
     )
-    return run.tokens.values[0]
+    return run.array("final_points")[0]
 
 
 def _flow(case: Case, model: Dynamics, t: float) -> np.ndarray:
@@ -222,9 +221,8 @@ def _ends(
         heads=heads,
         chains=chains,
         seed=seed,
-        states=True,
     )
-    return run.tokens.values
+    return run.array("final_points")
 
 
 def _noise_ratio(what: str, one: np.ndarray, other: np.ndarray, expected: float) -> Comparison:
@@ -313,7 +311,7 @@ def _sampled_overlaps(case: Case, layers: int) -> np.ndarray:
     run = random_chains(
         law, x0, layers, case.eta, chains=case.chains, seed=case.seed, observe=[overlaps]
     )
-    return run.overlaps.values[:, -1, 0]
+    return run.array("overlaps")[:, -1, 0]
 
 
 @PAPER.claim(

@@ -15,7 +15,7 @@ from scipy.stats import ks_2samp
 from ... import theory
 from ...errors import require
 from ...measure import cap, uniform
-from ...random_depth import gaps, overlaps, random_chains, simplex_moments
+from ...random_depth import diffusive_time, gaps, overlaps, random_chains, simplex_moments
 from ...random_depth.laws import HeadLaw
 from ...space import Sphere, normalise
 from ..core import Case, Comparison, at_least, at_most, broken, equals
@@ -123,8 +123,8 @@ def logistic(case: Case) -> list[Comparison]:
         seed=case.seed,
         every=every,
     )
-    m = run.mean_overlap.values
-    expected = theory.logistic_overlap(run.tau.values, m[0, 0])
+    m = run.array("mean_overlap")
+    expected = theory.logistic_overlap(diffusive_time(run), m[0, 0])
     error = 4 * standard_error(m).max() + 2 / case.d + case.eta**2 / 4 + case.beta**2 / case.d
     return [equals("mean overlap", m.mean(axis=0), expected, float(error))]
 
@@ -179,8 +179,8 @@ def simplex(case: Case) -> list[Comparison]:
         every=every,
         observe=[overlaps],
     )
-    values = run.overlaps.values.mean(axis=-1)
-    expected = theory.simplex_overlap(run.tau.values, case.gamma, moments.at(), case.d)
+    values = run.array("overlaps").mean(axis=-1)
+    expected = theory.simplex_overlap(diffusive_time(run), case.gamma, moments.at(), case.d)
     error = 4 * standard_error(values).max() + case.eta**2 / 4 + 3 / case.d
     error += 4 * 3 * moments.g_error.max()
     return [equals("mean overlap of pairs", values.mean(axis=0), expected, float(error))]
@@ -224,7 +224,7 @@ def homogenization(case: Case) -> list[Comparison]:
             chains=case.chains,
             seed=2 * case.seed + heads,
             observe=[overlaps],
-        ).overlaps.values[:, -1, 0]
+        ).array("overlaps")[:, -1, 0]
         for eta, heads in ((case.eta, 1), (case.ratio * case.eta, 4))
     ]
     test: Any = ks_2samp(*ends)
@@ -252,8 +252,8 @@ def flat_exponent(case: Case) -> list[Comparison]:
         seed=case.seed,
         observe=[gaps],
     )
-    logs = np.log(run.gaps.values[:, :, 0])
-    slope = (logs[:, -1] - logs[:, 0]) / float(run.tau[-1])
+    logs = np.log(run.array("gaps")[:, :, 0])
+    slope = (logs[:, -1] - logs[:, 0]) / float(diffusive_time(run)[-1])
     error = 4 * standard_error(slope) + case.eta**2
     expected = theory.two_point_exponent(case.d, 0.0)
     return [equals("slope of log(1 - R)", slope.mean(), expected, float(error))]
@@ -326,11 +326,9 @@ def common_noise(case: Case) -> list[Comparison]:
     starts, ends = [], []
     for run in range(case.runs):
         x0 = cap(Sphere(case.d), case.n, 1000 * case.seed + run, radius=0.7, samples=2)
-        moved = random_chains(
-            law, x0, layers, case.eta, seed=run, states=True, quenched=case.weights == "same"
-        )
+        moved = random_chains(law, x0, layers, case.eta, seed=run, quenched=case.weights == "same")
         starts.append(_w2(*np.asarray(x0.points)))
-        ends.append(_w2(*moved.tokens.values))
+        ends.append(_w2(*moved.array("final_points")))
     return [at_most("W2 of two clouds over its start", np.mean(ends) / np.mean(starts), 1.5)]
 
 

@@ -8,6 +8,7 @@ from ... import theory
 from ...measure import equiangular
 from ...random_depth import (
     HeadLaw,
+    diffusive_time,
     gaps,
     measured_direction_overlap,
     measured_slow_coefficient,
@@ -104,8 +105,8 @@ def zero_temperature(case: Case) -> list[Comparison]:
         seed=case.seed,
         observe=[gaps],
     )
-    logs = np.log(run.gaps.values[:, :, 0])
-    slope = (logs[:, -1] - logs[:, 0]) / float(run.tau[-1])
+    logs = np.log(run.array("gaps")[:, :, 0])
+    slope = (logs[:, -1] - logs[:, 0]) / float(diffusive_time(run)[-1])
     error = 4 * standard_error(slope) + case.eta**2
     expected = theory.zero_temperature_exponent(case.d, 2)
     return [equals("slope of log(1 - R)", slope.mean(), expected, float(error))]
@@ -136,8 +137,8 @@ def rest(case: Case) -> list[Comparison]:
         seed=case.seed,
         observe=[overlaps],
     )
-    square = run.overlaps.values[:, -1, 0] ** 2
-    bound = 2 * float(run.tau[-1]) / d
+    square = run.array("overlaps")[:, -1, 0] ** 2
+    bound = 2 * float(diffusive_time(run)[-1]) / d
     error = 4 * standard_error(square) + bound**2
     return [at_most("E (R - R_0)^2", square.mean(), bound, float(error))]
 
