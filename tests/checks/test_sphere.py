@@ -304,7 +304,8 @@ def test_K1_13_small_beta_is_close_to_beta_zero():
         atol=1e-14,
         save=flock.Save(every=0.5, states=True),
     )
-    gap = np.linalg.norm(run.states[1:] - run.states[:1], axis=-1).max(axis=(1, 2))
+    states = run.array("states")
+    gap = np.linalg.norm(states[1:] - states[:1], axis=-1).max(axis=(1, 2))
     ratio = gap / np.asarray(betas[1:])
     assert np.ptp(ratio) < 0.03 * ratio.mean()
 

@@ -99,10 +99,11 @@ def test_coordinates_gather_or_fly_apart_by_sign():
     data = small(high_dimensional.id)
     spread = data.spread.values[int(np.argmax(data.tokens.values))]
     assert np.array_equal(spread[-1] < spread[0], data.eigenvalue > 0)
-    half = data.sizes["time"] // 2
-    rate = np.log(spread[-1] / spread[half]) / float(data.time[-1] - data.time[half])
+    # Until about half of the time the tokens still choose their group.
+    late = 2 * data.sizes["time"] // 3
+    rate = np.log(spread[-1] / spread[late]) / float(data.time[-1] - data.time[late])
     slow = np.abs(data.eigenvalue.values) < 3  # faster ones have reached rounding
-    assert np.allclose(rate[slow], -data.eigenvalue[slow], atol=0.1)
+    assert np.allclose(rate[slow], -data.eigenvalue[slow], atol=0.01)
 
 
 def test_planes_are_cut_to_the_box():

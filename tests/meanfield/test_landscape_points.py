@@ -21,7 +21,8 @@ GRID = flock.from_angles(2 * np.pi * (np.arange(48) + 0.5) / 48)
 
 
 def weights(seed, d=2, scale=1.0, activation=RELU):
-    return Perceptron.random(d, d, seed, scale, gradient=True, activation=activation)
+    """omega_j ~ N(0, scale^2)."""
+    return Perceptron.random(d, d, seed, scale * d**0.5, gradient=True, activation=activation)
 
 
 @functools.cache
