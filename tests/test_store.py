@@ -14,7 +14,8 @@ import pytest
 
 import tokenflock as flock
 from tokenflock import store
-from tokenflock.locking import only_writer_of
+from tokenflock.errors import StoreError
+from tokenflock.locking import only_writer, only_writer_of
 from tokenflock.serialise import describe, rebuild
 from tokenflock.trajectory import Trajectory
 
@@ -282,3 +283,36 @@ class TestDescriptions:
     def test_measures_keep_their_weights(self):
         mu = flock.Measure(flock.Sphere(2), [[1.0, 0.0], [0.0, 1.0]], [1.0, 3.0], ordered=False)
         assert eqx.tree_equal(rebuild(json.loads(json.dumps(describe(mu)))), mu)
+
+
+class TestWhatIsReplaced:
+    """`save(overwrite=True)` replaces runs that were saved, and nothing else."""
+
+    def test_a_saved_run_is(self, tmp_path):
+        run = small()
+        run.save(tmp_path / "run")
+        run.save(tmp_path / "run", overwrite=True)
+        assert flock.open(tmp_path / "run").outcome == "finished"
+
+    def test_a_folder_of_other_files_is_not(self, tmp_path):
+        (tmp_path / "docs").mkdir()
+        (tmp_path / "docs" / "thesis.tex").write_text("thesis")
+        with pytest.raises(StoreError, match=r"no run saved by run\.save, so it is not replaced"):
+            small().save(tmp_path / "docs", overwrite=True)
+        assert (tmp_path / "docs" / "thesis.tex").read_text() == "thesis"
+
+    def test_what_another_process_writes_is_not(self, tmp_path):
+        """Neither the folder of a run that is going on, nor anything in it."""
+        live = tmp_path / "live"
+        live.mkdir()
+        (live / "spec.toml").write_text("spec")
+        with only_writer(live):
+            for place in (live, live / "trajectory.zarr", live / "segments"):
+                with pytest.raises(StoreError, match="is being written by process"):
+                    small().save(place, overwrite=True)
+        assert [item.name for item in live.iterdir()] == ["spec.toml"]
+
+
+def small():
+    tokens = flock.uniform(flock.Sphere(3), n=4, seed=0)
+    return flock.solve(flock.SA(1.0), tokens, t1=0.1, dt=0.1)

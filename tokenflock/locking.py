@@ -78,8 +78,13 @@ def only_writer_of(place: Path) -> Iterator[Writer]:
     if not here.name:
         raise StoreError(f"{place} is no place for a result; name a file or a folder in it")
     lock, note = (here.with_name(f".{here.name}{mark}") for mark in MARKS)
-    with _made(here.parent), _held(place, lock, note, in_words_of_the_disk) as writer:
-        yield writer
+    with contextlib.ExitStack() as held:
+        held.enter_context(_made(here.parent))
+        # The folder it lies in may be a result that another process is writing, and so may the place itself.
+        for folder in (here.parent, here):
+            if (folder / LOCK).exists():
+                held.enter_context(only_writer(folder))
+        yield held.enter_context(_held(place, lock, note, in_words_of_the_disk))
 
 
 @contextlib.contextmanager

@@ -33,6 +33,8 @@ SCRATCH = ".writing-"
 # The dataset of a sweep, which is no trajectory.
 SWEEP = "sweep.zarr"
 FORMAT = "tokenflock-trajectory-1"
+# The matrices of a model stand among the attributes.
+LARGEST_METADATA = 2**30
 OWN_KEYS = ("format", "checksums")
 
 
@@ -50,6 +52,18 @@ def write(
     axes = {name: _coordinate(name, values) for name, values in run.coords.items()}
     content = Content({**data, **axes}, frozenset(axes), run.attributes)
     return _write(content, path, FORMAT, overwrite, check)
+
+
+def require_own_store(path: Path) -> None:
+    """Refuse to replace what is no store of ours: a folder of other files, of a run or of a sweep."""
+    if not path.exists():
+        return
+    told = read_object(path / METADATA, LARGEST_METADATA).get("attributes")
+    kind = told.get("format") if isinstance(told, dict) else None
+    if not str(kind).startswith("tokenflock"):
+        raise StoreError(
+            f"{path} exists and is no run saved by run.save, so it is not replaced; choose another name"
+        )
 
 
 def _coordinate(name: str, values: Any) -> Labelled:
@@ -176,7 +190,7 @@ def read_store(path: Path) -> Trajectory:
 def read_attributes(path: Path) -> dict[str, Any]:
     """What a store of a run says of itself, without its numbers."""
     require_own_format(path)
-    attributes = read_object(path / METADATA).get("attributes")
+    attributes = read_object(path / METADATA, LARGEST_METADATA).get("attributes")
     if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
         raise StoreError(f"{path} is not a store of a run")
     return {name: _restored(v) for name, v in attributes.items() if name not in OWN_KEYS}

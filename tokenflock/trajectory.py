@@ -318,11 +318,12 @@ class Trajectory:
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write a Zarr v3 store; the folder appears only when it is complete."""
         from .locking import only_writer_of
-        from .store import write
+        from .store import require_own_store, write
 
         if is_traced(self.arrays):
             raise InputError("inside jax.grad or jit a run has no numbers to save; save it outside")
         with only_writer_of(Path(path)):
+            require_own_store(Path(path))
             return write(self, Path(path), overwrite)
 
     def plot(self, kind: str | None = None, **options: Any) -> Any:
