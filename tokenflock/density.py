@@ -126,6 +126,11 @@ class Discretisation(eqx.Module):
         """The tail at which a run stops, since finer scales than the discretisation's have grown."""
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """The axes of the state by name, with their sizes."""
+        return dict(zip(self.axes, self.shape, strict=True))
+
+    @property
     def labels(self) -> dict[str, np.ndarray]:
         """Values along the axes of the state that have some."""
         return {}

@@ -7,7 +7,8 @@ normal Ito correction, so none is added by hand.
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,16 +18,12 @@ from .errors import require
 from .measure import Measure
 from .reduce import Reduction
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
-from .schedule import Quantity, Schedule, now, values_of
+from .schedule import Quantity, Schedule, as_number, now
 from .terms import Attention
 
 
 @known()
-def _non_negative(name: str, value: ArrayLike | Schedule) -> Any:
-    if isinstance(value, Schedule):
-        for piece in values_of(value):
-            _non_negative(name, piece)
-        return value
+def _non_negative(name: str, value: ArrayLike) -> Array:
     array = as_array(value)
     if not is_traced(array):
         require(bool(jnp.all(array >= 0)), f"{name} must be >= 0, got {value}")
@@ -66,7 +63,7 @@ class Brownian(Noise):
     reading_free: ClassVar[bool] = True
 
     def __init__(self, temperature: ArrayLike | Schedule):
-        self.temperature = _non_negative("temperature", temperature)
+        self.temperature = as_number(temperature, partial(_non_negative, "temperature"))
 
     def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
         return mu.points.shape[-2:]
@@ -93,7 +90,7 @@ class CommonNoise(Noise):
 
     def __init__(self, attention: Attention, scale: ArrayLike | Schedule):
         self.attention = attention
-        self.scale = _non_negative("scale", scale)
+        self.scale = as_number(scale, partial(_non_negative, "scale"))
 
     def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
         return (mu.d, mu.d)

@@ -17,6 +17,7 @@ A token is x = r theta. With A the attention output at the directions, every sch
 from __future__ import annotations
 
 import abc
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -26,7 +27,7 @@ from jaxtyping import Array, Float
 
 from .errors import require
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
-from .schedule import Quantity, Schedule, jumps_in, now, values_of
+from .schedule import Quantity, Schedule, as_number, jumps_in, now
 from .space import normalise
 
 Radii = Float[Array, " n"]
@@ -34,11 +35,7 @@ Vectors = Float[Array, "n d"]
 
 
 @known()
-def _positive(name: str, value: ArrayLike | Schedule) -> Any:
-    if isinstance(value, Schedule):
-        for piece in values_of(value):
-            _positive(name, piece)
-        return value
+def _positive(name: str, value: ArrayLike) -> Array:
     array = as_array(value)
     if not is_traced(array):
         require(bool(jnp.all(array > 0)), f"{name} must be positive, got {value}")
@@ -161,7 +158,7 @@ class NGPT(Normalisation):
     tangent_only: ClassVar[bool] = False
 
     def __init__(self, alpha: ArrayLike | Schedule):
-        self.alpha = _positive("alpha", alpha)
+        self.alpha = as_number(alpha, partial(_positive, "alpha"))
 
     def update(self, t: Scalar, force: Array) -> Array:
         return now(self, t).alpha * normalise(force)

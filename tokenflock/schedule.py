@@ -38,7 +38,7 @@ class Schedule(eqx.Module):
     def jumps(self, t1: float) -> list[Any]:
         """Times in (0, t1) where the value is discontinuous, for the step-size controller.
 
-        Traced times are among them whatever they are: `merged_jumps` leaves out those beyond t1.
+        Traced times are among them whatever they are: `save.filled_jumps` leaves out those beyond t1.
         """
         return []
 
@@ -127,8 +127,12 @@ def _is_number(node: Any) -> bool:
 
 
 def as_number(value: Any, convert: Any = as_array) -> Any:
-    """A number of a model: a schedule of numbers as it is, anything else through `convert`."""
-    return value if isinstance(value, Schedule) else convert(value)
+    """A number of a model through `convert`, which may refuse it; a schedule stays, its pieces are tried."""
+    if not isinstance(value, Schedule):
+        return convert(value)
+    for piece in values_of(value):
+        convert(piece)
+    return value
 
 
 def values_of(value: Any) -> list[Any]:

@@ -280,7 +280,7 @@ class TestRefusals:
 
     def test_several_betas_of_a_common_noise_are_a_batch(self):
         job = Job(parse(example_text("stochastic"), ["beta=[1.0, 2.0]"]))
-        assert job.lead_shape[0] == 2
+        assert job.plan.lead_shape[0] == 2
 
     def test_clusters_on_the_plane_stop_at_a_distance(self):
         text = example_text("polytope")

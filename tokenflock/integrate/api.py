@@ -11,7 +11,6 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ..batches import batch_axis, batch_count
 from ..density import Density
 from ..dynamics import Dynamics
 from ..errors import InputError, SolveError, require
@@ -93,8 +92,7 @@ def solve(
     )
     with known():
         start = plan.start(state)
-    batched = plan.samples is not None or batch_axis(model) is not None
-    rows = filled(times, row_bytes(plan, state), batched)
+    rows = filled(times, row_bytes(plan, state), bool(plan.lead_shape))
     segment = core.integrate(plan, start, as_array(rows))
     segment = segment.first_rows(len(times), state.spans_devices)
     run = from_segment(plan, state, segment)
@@ -177,7 +175,7 @@ def _settled_integrals(
 def row_bytes(plan: Plan, state: State) -> float:
     """About how much one save of all models and samples keeps."""
     numbers = state.row_numbers((*plan.observe, *plan.integrals), plan.keep_states)
-    return 8.0 * math.prod(state.sample_shape) * batch_count(plan.model) * numbers
+    return 8.0 * math.prod(plan.lead_shape) * numbers
 
 
 def _check_model(model: object) -> None:

@@ -6,17 +6,15 @@ import functools
 import time
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ..batches import batch_axis, first_member
-from ..observables.base import Observable
+from ..batches import batch_axis
 from ..outcomes import advise, count_outcomes, name_outcomes
 from ..provenance import provenance
 from ..runtime import is_traced
 from ..serialise import describe
-from ..states import State
+from ..states import State, value_shape
 from ..trajectory import Trajectory
 from .core import COUNTERS, Plan, Segment, widened
 
@@ -145,7 +143,7 @@ def _restore_counts(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[st
 
     @functools.cache
     def kind(name: str) -> Any:
-        return int if name in whole else value_dtype(observed[name], plan, state)
+        return int if name in whole else value_shape(state, observed[name], plan.model).dtype
 
     def restore(name: str, value: Any) -> Any:
         quantity = name.removeprefix("final_")
@@ -163,12 +161,6 @@ def _whole(value: Any) -> bool:
     """Whether every entry is a finite whole number."""
     entries = np.asarray(value)
     return bool(np.all(np.isfinite(entries)) and np.all(entries == np.rint(entries)))
-
-
-def value_dtype(thing: Observable, plan: Plan, state: State) -> Any:
-    """Type of an observable's value, without computing it."""
-    model = first_member(plan.model)
-    return eqx.filter_eval_shape(lambda: thing(state.trial(model))).dtype
 
 
 def _axes(

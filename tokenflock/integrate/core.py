@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import optimistix as optx
 from jaxtyping import Array, Float
 
-from ..batches import batch_axis, batch_in_axes, first_member
+from ..batches import batch_axis, batch_in_axes
 from ..dynamics import Dynamics
 from ..observables.base import Observable
 from ..outcomes import OUTCOMES
 from ..runtime import is_traced
-from ..states import Carried, State
+from ..states import Carried, State, value_shape
 from .adjoint import REVERSE, differentiable, with_stages_for
 from .clocks import Clock
 from .numerics import Numerics
@@ -47,22 +47,24 @@ class Plan(eqx.Module):
     keep_states: bool = eqx.field(static=True)
     progress: bool = eqx.field(static=True)
 
+    @property
+    def lead_shape(self) -> tuple[int, ...]:
+        """Sizes of the batch axes of what moves: models, then samples."""
+        models = batch_axis(self.model)
+        samples = () if self.samples is None else (self.samples,)
+        return (() if models is None else (models.size,)) + samples
+
     def start(self, state: State) -> Carried:
         """What moves at t = 0: `state` with its numbers, in the axes of models and samples."""
-        one = first_member(self.model)
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.state.integrands(one), ())
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.state.integrands(self.model), ())
         for thing in self.integrals:
-            shapes[thing.name] = _shape_of(thing, state, one)
-        lead = () if self.samples is None else (self.samples,)
+            shapes[thing.name] = value_shape(state, thing, self.model).shape
+        lead, moving = self.lead_shape, state.begin(self.model)
         zeros = {name: jnp.zeros((*lead, *shape)) for name, shape in shapes.items()}
-        start, models = Carried(state.begin(self.model), zeros), batch_axis(self.model)
-        if models is None:
-            return start
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (models.size, *leaf.shape)), start)
-
-
-def _shape_of(thing: Observable, state: State, model: Dynamics) -> tuple[int, ...]:
-    return jax.eval_shape(lambda: thing(state.trial(model))).shape
+        models = lead[: len(lead) - (self.samples is not None)]
+        return Carried(
+            jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*models, *leaf.shape)), moving), zeros
+        )
 
 
 class Segment(eqx.Module):
@@ -211,7 +213,7 @@ COUNTERS = ("num_steps", "num_accepted_steps", "num_rejected_steps")
 
 
 def _outcome(solution: diffrax.Solution) -> Array:
-    """Index into `outcome.OUTCOMES`."""
+    """Index into `outcomes.OUTCOMES`."""
     code = jnp.full((), len(DIFFRAX_RESULTS))
     for index, known in enumerate(DIFFRAX_RESULTS):
         code = jnp.where(solution.result == known, index, code)
@@ -263,8 +265,9 @@ def _event(plan: Plan, context: Context, start: Array) -> diffrax.Event | None:
     def value(t: Array, y: Carried, args: Context, **kwargs: Any) -> Array:
         snapshot = args.state.snapshot(args.model, plan.clock.time(t), y.moving)
         conditions = [jnp.asarray(stop(snapshot)) for stop in plan.stops]
-        lost = args.state.lost(args.model, plan.clock.time(t), y.moving)
-        reached = rises_at_stop(conditions if lost is None else [*conditions, lost])
+        if args.state.may_be_lost:
+            conditions.append(args.state.lost(args.model, plan.clock.time(t), y.moving))
+        reached = rises_at_stop(conditions)
         # diffrax looks for a change of sign: a condition met from the start must change it too.
         return jnp.where(t <= start, -1.0, reached)
 

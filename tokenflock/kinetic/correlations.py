@@ -219,7 +219,7 @@ class Correlations(State):
 
     @property
     def sizes(self) -> dict[str, int]:
-        return dict(zip(self.density.on.axes, self.density.on.shape, strict=True))
+        return self.density.on.sizes
 
     @property
     def labels(self) -> dict[str, np.ndarray]:

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..batches import batch_axis
 from ..belonging import Identity, digest
 from ..density import Density
 from ..errors import InputError, SolveError, TokenflockError, require
@@ -86,17 +85,10 @@ class Job:
         """What is saved of the state itself, of all members of a batch."""
         return self.plan.state.rows(y.moving, self.plan.keep_states)
 
-    @property
-    def lead_shape(self) -> tuple[int, ...]:
-        """Sizes of the batch axes of what moves: models, then samples."""
-        models = batch_axis(self.model)
-        samples = () if self.plan.samples is None else (self.plan.samples,)
-        return (() if models is None else (models.size,)) + samples
-
     def finite(self, final: Carried) -> np.ndarray:
         """Which members of a batch are finite."""
         last = np.asarray(self.plan.state.ends(final.moving)[self.plan.state.main])
-        return np.all(np.isfinite(last), axis=tuple(range(len(self.lead_shape), last.ndim)))
+        return np.all(np.isfinite(last), axis=tuple(range(len(self.plan.lead_shape), last.ndim)))
 
     def label(self, segment: Segment) -> Trajectory:
         """A labelled trajectory of consecutive rows."""

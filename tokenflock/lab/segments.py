@@ -112,7 +112,7 @@ def with_spec(run: Trajectory, job: Job) -> Trajectory:
 def nothing_yet(job: Job) -> Trajectory:
     """The tokens at t = 0, for a run that is killed before its first part is done."""
     start = jax.tree.map(np.asarray, job.start())
-    lead = job.lead_shape
+    lead = job.plan.lead_shape
     rows = {name: np.asarray(value) for name, value in job.rows(start).items()}
     empty = Segment(
         times=np.zeros((*lead, 1)),

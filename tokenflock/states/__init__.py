@@ -59,20 +59,20 @@ def settle_on(
     state: State, things: Sequence[Observable], model: Dynamics
 ) -> tuple[Observable, ...]:
     """The observables of a run, tried on shapes alone: nothing is computed."""
-    one, blank = first_member(model), state.blank()
-
-    def look(thing: Observable, more: int) -> Any:
-        snapshot = functools.partial(state.trial, one, more)
-        return shape_of(
-            thing, lambda: thing(snapshot()), (thing, one, blank, state.at_start(), more)
-        )
 
     def grown(thing: Observable) -> tuple[int, ...] | None:
         try:
-            return look(thing, 1).shape
+            return value_shape(state, thing, model, more=1).shape
         except (
             Exception
         ):  # Whatever fits these tokens only: a mask, weights, an array in a function.
             return None
 
-    return settle(things, lambda thing: look(thing, 0), state.sizes, grown)
+    return settle(things, lambda thing: value_shape(state, thing, model), state.sizes, grown)
+
+
+def value_shape(state: State, thing: Observable, model: Dynamics, more: int = 0) -> Any:
+    """Shape and type of an observable's value, or of that with `more` tokens, without computing it."""
+    one = first_member(model)
+    given = (thing, one, state.blank(), state.at_start(), more)
+    return shape_of(thing, lambda: thing(state.trial(one, more)), given)

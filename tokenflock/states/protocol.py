@@ -174,9 +174,9 @@ class State(eqx.Module):
         """Whether `lost` may end a run."""
         return False
 
-    def lost(self, model: Dynamics, t: Scalar, y: Any) -> Array | None:
-        """Whether the run must end here, since y no longer means anything; None: it never does."""
-        return None
+    def lost(self, model: Dynamics, t: Scalar, y: Any) -> Array:
+        """Whether the run must end here, since y no longer means anything."""
+        return jnp.zeros((), bool)
 
     def ended(self, code: Array, final: dict[str, Array]) -> Array:
         """The outcome (an index into `outcomes.OUTCOMES`), with what the last row says of it."""
