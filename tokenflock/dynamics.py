@@ -178,7 +178,7 @@ class Dynamics(eqx.Module):
         here = mu.at(mu.space.retract(state.points), state.radii)
         if state.clusters is None:
             return here
-        return eqx.tree_at(lambda m: m.weights, here, state.clusters.masses)
+        return here.weighing(state.clusters.masses)
 
     def layer(
         self, t: Scalar, state: Particles, mu: Measure, step: Scalar, reduction: Reduction

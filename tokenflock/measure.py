@@ -26,11 +26,13 @@ class Measure(eqx.Module):
 
     `ordered` says whether the index of a token is its position in a text: only then does a causal
     mask have a meaning. `radii` are the norms that pre-, mix- and peri-LN carry beside the direction.
+    Equal weights are not stored: every array of such a measure then has its axes of samples, and
+    `jax.vmap` and `lax.map` go over the samples.
     """
 
     space: Space
     points: Float[Array, "*batch n d"]
-    weights: Float[Array, " n"]
+    own_weights: Float[Array, " n"] | None
     radii: Float[Array, "*batch n"] | None = None
     ordered: bool = eqx.field(static=True, default=True)
 
@@ -45,7 +47,7 @@ class Measure(eqx.Module):
     ):
         self.space = space
         self.points = _checked_points(space, points)
-        self.weights = _checked_weights(weights, self.points.shape[-2])
+        self.own_weights = None if weights is None else _checked_weights(weights, self.n)
         self.radii = None if radii is None else _checked_radii(radii, self.points)
         self.ordered = ordered
 
@@ -53,6 +55,15 @@ class Measure(eqx.Module):
     def n(self) -> int:
         """Number of tokens."""
         return self.points.shape[-2]
+
+    @property
+    def weights(self) -> Float[Array, " n"]:
+        """The masses of the tokens; 1/n each if none were given."""
+        if self.own_weights is not None:
+            return self.own_weights
+        # Staged inside a program, which would hold n numbers otherwise.
+        staged = is_traced(self.points)
+        return jnp.full(self.n, 1.0 / self.n) if staged else as_array(np.full(self.n, 1.0 / self.n))
 
     @property
     def d(self) -> int:
@@ -75,7 +86,15 @@ class Measure(eqx.Module):
     def at(self, points: Array, radii: Array | None = None) -> Measure:
         """The same weights at other points (no checks: used inside compiled code)."""
         moved = eqx.tree_at(lambda m: m.points, self, points)
-        return eqx.tree_at(lambda m: m.radii, moved, radii, is_leaf=lambda leaf: leaf is None)
+        return eqx.tree_at(lambda m: m.radii, moved, radii, is_leaf=_is_none)
+
+    def weighing(self, masses: Array | None) -> Measure:
+        """The same points with other masses, equal ones for None (no checks)."""
+        return eqx.tree_at(lambda m: m.own_weights, self, masses, is_leaf=_is_none)
+
+
+def _is_none(leaf: object) -> bool:
+    return leaf is None
 
 
 def _checked_points(space: Space, points: ArrayLike) -> Array:
@@ -100,9 +119,7 @@ def _checked_points(space: Space, points: ArrayLike) -> Array:
     return array
 
 
-def _checked_weights(weights: ArrayLike | None, n: int) -> Array:
-    if weights is None:
-        return jnp.full((n,), 1.0 / n, dtype=float)
+def _checked_weights(weights: ArrayLike, n: int) -> Array:
     array = as_array(weights)
     require(
         array.shape == (n,), f"weights must have shape ({n},), one per token, got {array.shape}"

@@ -125,8 +125,9 @@ class RandomNeurons(NeuronSchedule):
         period: float | None = None,
         per: Per = "run",
     ):
-        require(d >= 1, f"d must be at least 1, got {d}")
-        require(width >= 1, f"width must be at least 1, got {width}")
+        for name, size in (("d", d), ("width", width)):
+            whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
+            require(whole and size >= 1, f"{name} must be a whole number, at least 1, got {size!r}")
         require(
             not gradient or bias == 0,
             f"a gradient-structured perceptron has no bias, got bias={bias}; leave it out",

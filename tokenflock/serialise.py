@@ -123,6 +123,9 @@ def _rebuild_module(description: dict[str, Any]) -> Any:
         return ACTIVATIONS[description["name"]]
     if name == "Perceptron" and "inner" in description:
         description = _scheduled(description)
+    if name == "Measure" and "weights" in description:
+        # Release 0.1 stored equal weights, too.
+        description = {**description, "own_weights": description["weights"]}
     known = _class(name)
     if known is None:
         raise StoreError(

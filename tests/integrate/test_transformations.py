@@ -286,3 +286,20 @@ def test_every_model_in_every_nesting(name, nesting):
         expected, tolerance = curvature(f, BETA), 1e-4
     found = {**DERIVATIVES, **SECOND}[nesting](f)
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-7)
+
+
+def test_a_batch_of_starts_is_mapped_sample_by_sample():
+    """vmap, map and scan over the Measure itself: equal weights are no array that would be mapped, too."""
+    starts = flock.uniform(flock.Sphere(3), n=4, seed=2, samples=3)
+
+    def end(start):
+        return flock.solve(flock.SA(2.0), start, t1=0.4, dt=0.1).states[-1]
+
+    def scanned(many):
+        return jax.lax.scan(lambda none, one: (none, end(one)), None, many)[1]
+
+    run = flock.solve(flock.SA(2.0), starts, t1=0.4, dt=0.1)
+    for mapped in (jax.vmap(end), jax.jit(lambda many: jax.lax.map(end, many)), scanned):
+        np.testing.assert_allclose(mapped(starts), run.array("states", time=-1), rtol=1e-14)
+    weighted = flock.from_array(starts.space, starts.points[0], weights=[1.0, 2.0, 3.0, 4.0])
+    assert flock.solve(flock.SA(2.0), weighted, t1=0.1, dt=0.1).final.weights[3] == 0.4

@@ -197,3 +197,12 @@ def test_a_density_takes_functions_and_does_not_mistake_them_for_its_own():
         flock.solve(
             flock.SA(0.5), start, t1=0.01, **LOOSE, save=flock.Save(observe=[lambda s: 1j * s.t])
         )
+
+
+def test_a_function_of_plain_numbers_is_refused_with_the_way():
+    for function in (
+        lambda s: np.linalg.norm(np.asarray(s.measure.points)),
+        lambda s: float(s.measure.points[0, 0]),
+    ):
+        with pytest.raises(flock.InputError, match="write it with jax"):
+            flock.solve(MODEL, X0, 1.0, save=flock.Save(every=1.0, observe=[function]), **LOOSE)

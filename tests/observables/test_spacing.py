@@ -134,7 +134,19 @@ def test_a_run_keeps_what_was_used(tmp_path):
     assert again["clusters"].attrs["angle"] == pytest.approx(np.pi / 2 / 299)
     assert again["clusters"].attrs["link"] == "spacing"
     assert set(again.notes) == {"wide"}
+    assert again["final_time"].attrs["angle"] == pytest.approx(np.pi / 2 / 299)
     assert not again["wide"].attrs["meaningful"]
     assert again.observe(flock.clusters(link="spacing")).attrs["angle"] == pytest.approx(
         np.pi / 2 / 299
     )
+
+
+def test_a_stop_at_a_count_that_means_nothing_says_so():
+    x0 = flock.uniform(flock.Sphere(2), n=300, seed=2)
+    run = flock.solve(flock.SA(1.0), x0, 0.1, dt=0.05, stop=flock.at_clusters(1, angle=0.1))
+    assert set(run.notes) == {"final_time"}
+    assert run.notes["final_time"].startswith(
+        "stop at 1 cluster left: the count means nothing: 300"
+    )
+    apart = flock.solve(flock.SA(1.0), x0, 0.1, dt=0.05, stop=flock.at_clusters(1, angle=1e-4))
+    assert apart.notes == {}

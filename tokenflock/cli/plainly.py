@@ -37,6 +37,12 @@ def aligned(rows: list[list[str]]) -> list[str]:
     return lines
 
 
+def print_notes(screen: Any, notes: dict[str, str]) -> None:
+    """What arrays say of their own meaning, a line each."""
+    for name, note in notes.items():
+        screen.print(printable(f"{name.replace('_', ' ')}: {note}"))
+
+
 def number(value: Any) -> str:
     """A number with six digits, and anything else as it is."""
     return f"{value:.6g}" if isinstance(value, float) else printable(value)

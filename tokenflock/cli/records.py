@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .plainly import console, lines_of, number, printable, size
+from .plainly import console, lines_of, number, print_notes, printable, size
 
 if TYPE_CHECKING:
     from ..records.comparing import ArrayDifference, Comparison
@@ -141,6 +141,7 @@ def _print_result(content: dict[str, Any]) -> None:
         if content.get(name) is not None:
             screen.print(f"{name}: {number(content[name])}")
     screen.print(f"size: {size(content['bytes'])}")
+    print_notes(screen, content.get("notes") or {})
     screen.print("arrays:")
     for array in content["arrays"]:
         says = f"  {printable(array['says'])}" if array["says"] else ""

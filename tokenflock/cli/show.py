@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .plainly import printable
+from .plainly import print_notes, printable
 
 if TYPE_CHECKING:
     from ..lab.spec import RunSpec
@@ -99,8 +99,7 @@ def show(trajectory: Trajectory, folder: Path, result: dict[str, Any]) -> None:
     if not any(axis == "beta" or axis.startswith("sample") for axis in trajectory.coords):
         console.print(_table(trajectory))
     console.print(_health(result))
-    for name, note in trajectory.notes.items():
-        console.print(f"{name.replace('_', ' ')}: {note}")
+    print_notes(console, trajectory.notes)
     if trajectory.attributes["numerics"]["method"] == "Layers":
         console.print("times are layers x step: this clock runs slower than the flow's")
     files = [item.name for item in sorted(folder.iterdir()) if not item.name.startswith(".")]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import explain
-from .plainly import printable
+from .plainly import print_notes, printable
 
 
 def picture(folder: Path) -> str | None:
@@ -59,6 +59,7 @@ def show(result: dict[str, Any], folder: Path) -> None:
     console.print(
         f"{result['cells']} cells ({shape}), {result['failed']} failed, {result['seconds']:.1f} s"
     )
+    print_notes(console, result["notes"])
     files = [item.name for item in sorted(folder.iterdir()) if not item.name.startswith(".")]
     console.print(printable(f"{folder}: {', '.join(files)}"), soft_wrap=True)
 

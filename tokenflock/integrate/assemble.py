@@ -17,6 +17,7 @@ from ..serialise import describe
 from ..states import State, value_shape
 from ..trajectory import Trajectory
 from .core import COUNTERS, Plan, Segment, widened
+from .stops import said_of_stops
 
 COUNTS = {"outcome_code": "outcome", **{name.removeprefix("num_"): name for name in COUNTERS}}
 
@@ -195,7 +196,8 @@ def _details(plan: Plan, state: State) -> dict[str, dict[str, Any]]:
         thing.name: {"units": "", "long_name": f"integral over time of {thing.says or thing.name}"}
         for thing in plan.integrals
     }
-    return {**state.details, **seen, **sums}
+    ends = said_of_stops(plan.stops, state)
+    return {**state.details, **seen, **sums, **({"final_time": ends} if ends else {})}
 
 
 def attributes_of(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[str, Any]:

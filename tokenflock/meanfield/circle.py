@@ -152,7 +152,7 @@ class FourierBasis(Basis):
         return jnp.sum(higher & (values > above)).astype(float)
 
     def measure(self, masses: Float[Array, " node"]) -> Measure:
-        return eqx.tree_at(lambda mu: mu.weights, self.cloud, masses / jnp.sum(masses))
+        return self.cloud.weighing(masses / jnp.sum(masses))
 
 
 @functools.lru_cache(maxsize=32)

@@ -126,6 +126,11 @@ def _traced_shape(thing: Observable, value: Callable[[], Any]) -> Any:
         found = jax.eval_shape(value)
     except InputError:
         raise
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        raise InputError(
+            f"the observable {thing.name!r} is compiled with the run, and turns its values into plain "
+            "numbers (by numpy, float() or an if); write it with jax.numpy, or compute it from saved states"
+        ) from error
     except Exception as error:
         error.add_note(
             f"in the observable {thing.name!r}, tried before the run: it gets one snapshot (t, measure, "

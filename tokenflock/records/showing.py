@@ -25,6 +25,7 @@ def describe_result(result: Result) -> dict[str, Any]:
         "says": _says(labels),
         **{name: labels[name] for name in HEALTHY if name in labels},
         **_said_of_a_part(columns),
+        "notes": _notes(result.store),
         "spec": labels.get("spec"),
         "toml": spec_text(result),
         "arrays": [_array(folder) for folder in arrays(result.store)],
@@ -71,13 +72,19 @@ def _array(folder: Path) -> dict[str, Any]:
         "shape": list_in(content, "shape"),
         "dtype": str(content.get("data_type")),
         "coordinate": names == [folder.name],
-        "says": _long_name(content),
+        "says": _attribute(content, "long_name"),
     }
 
 
-def _long_name(content: dict[str, Any]) -> str:
+def _notes(store: Path) -> dict[str, str]:
+    """What arrays say of their own meaning, where there is something to say."""
+    found = {folder.name: _attribute(metadata(folder), "note") for folder in arrays(store)}
+    return {name: note for name, note in found.items() if note}
+
+
+def _attribute(content: dict[str, Any], name: str) -> str:
     about = content.get("attributes")
-    says = about.get("long_name", "") if isinstance(about, dict) else ""
+    says = about.get(name, "") if isinstance(about, dict) else ""
     return says if isinstance(says, str) else ""
 
 

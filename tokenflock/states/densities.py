@@ -29,7 +29,7 @@ from ..runtime import Scalar, is_traced
 from ..serialise import describe
 from .diagonal import DiagonalSolve
 from .dissipation import identity_defect, identity_is_broken, identity_of, to_the_end
-from .protocol import Brownian, Carried, Integrand, Judgement, State
+from .protocol import Brownian, Carried, Integrand, Judgement, State, Told
 
 # Kept at every save for the health of a run.
 WATCHED = {
@@ -224,11 +224,11 @@ class DensityState(State):
     def described(self) -> dict[str, Any]:
         return {"density": describe(self.blank().density)}
 
-    def notes(self, observable: Observable) -> dict[str, Any]:
-        """An observable with notes on tokens reads a density as those."""
-        if observable.notes is None:
-            return observable.attributes
-        return observable.attributes_on(self.density.as_measure())
+    def notes(self, thing: Told) -> dict[str, Any]:
+        """What has notes on tokens reads a density as those."""
+        if thing.notes is None:
+            return thing.attributes
+        return thing.attributes_on(self.density.as_measure())
 
     # --- judged -----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import diffrax
 import equinox as eqx
@@ -23,6 +23,7 @@ from jaxtyping import Array
 
 from ..dynamics import Dynamics
 from ..errors import InputError, require
+from ..measure import Measure
 from ..methods import Method
 from ..observables.base import Observable, Snapshot
 from ..runtime import Scalar
@@ -32,6 +33,24 @@ from ..serialise import describe
 Integrand = Callable[[Dynamics, Scalar, Any], Array]
 # The Brownian path of a run, from the shape of its increments.
 Brownian = Callable[[jax.ShapeDtypeStruct], diffrax.AbstractPath]
+
+
+class Told(Protocol):
+    """What writes of itself beside numbers: an observable, or a stop."""
+
+    @property
+    def notes(self) -> Callable[..., dict[str, Any]] | None:
+        """What its parameters come to on given tokens."""
+        ...
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What it is."""
+        ...
+
+    def attributes_on(self, measure: Measure) -> dict[str, Any]:
+        """What it is, with what its parameters come to."""
+        ...
 
 
 class Carried(eqx.Module):
@@ -252,9 +271,9 @@ class State(eqx.Module):
         """What is written about how it was stepped."""
         return {}
 
-    def notes(self, observable: Observable) -> dict[str, Any]:
-        """What is written beside the values of an observable."""
-        return observable.attributes
+    def notes(self, thing: Told) -> dict[str, Any]:
+        """What is written beside the values of an observable, or the times of a stop."""
+        return thing.attributes
 
     # --- judged -----------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +22,7 @@ from ..observables.base import Observable, Snapshot
 from ..reduce import Dense, Reduction
 from ..runtime import Scalar, is_traced
 from ..serialise import describe
-from .protocol import Brownian, State
+from .protocol import Brownian, State, Told
 from .stepping import Merge, NoiseTerm, Retracted
 
 
@@ -156,8 +155,7 @@ class TokenState(State):
     def trial(self, model: Dynamics, more: int = 0) -> Snapshot:
         """Tokens of which only the number counts; a reduction may be made for one number of them."""
         mu, n = self.measure, self.measure.n + more
-        empty = eqx.tree_at(lambda m: m.weights, mu, jnp.full(n, 1.0 / n))
-        here = empty.at(jnp.zeros((n, mu.d)), None if mu.radii is None else jnp.ones(n))
+        here = mu.weighing(None).at(jnp.zeros((n, mu.d)), None if mu.radii is None else jnp.ones(n))
         return Snapshot(jnp.zeros(()), here, model, Dense() if more else self.reduction)
 
     def rows(self, y: Particles, keep: bool) -> dict[str, Array]:
@@ -211,8 +209,8 @@ class TokenState(State):
         radius = None if self.merge is None else self.merge.radius
         return {"merge_radius": radius, "reduction": describe(self.reduction)}
 
-    def notes(self, observable: Observable) -> dict[str, Any]:
-        return observable.attributes_on(self.measure)
+    def notes(self, thing: Told) -> dict[str, Any]:
+        return thing.attributes_on(self.measure)
 
     # --- judged -----------------------------------------------------------------------------------
 

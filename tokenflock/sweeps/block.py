@@ -20,10 +20,12 @@ import numpy as np
 from ..errors import TokenflockError
 from ..integrate.adjoint import VALUE
 from ..integrate.core import COUNTERS, Plan, integrate_one
+from ..integrate.stops import said_of_stops
 from ..outcomes import OUTCOMES, advise, name_outcomes, succeeded
+from ..states import as_state
 from .cells import Cell, Cells, Frame, Varying
 from .grid import Index
-from .layout import BlockResult, Layout
+from .layout import BlockResult, Layout, angle_name
 from .plan import Sweep, parse_sweep
 from .spec import seed_name
 
@@ -224,6 +226,7 @@ def _fill(
         return
     for row, (position, cell) in enumerate(group):
         values = {name: found[name][row] for name in arrays.keys() & found.keys() - {"outcome"}}
+        values |= _angles(cell, arrays)
         if "time" in arrays:
             values["time"] = cell.frame.times
         elif shared_times is None or not np.array_equal(cell.frame.times, shared_times):
@@ -238,6 +241,15 @@ def _fill(
         arrays["outcome"][position] = OUTCOMES.index(outcome)
         if not succeeded(outcome):
             failures[position] = f"{outcome} at t = {found['final_time'][row]:g}: {advice}"
+
+
+def _angles(cell: Cell, arrays: dict[str, np.ndarray]) -> dict[str, float]:
+    """The linking angles of a cell, of those that differ from cell to cell."""
+    plan, state = cell.frame.plan, as_state(cell.varying.x0)
+    told = {thing.name: state.notes(thing) for thing in plan.observe if thing.notes is not None}
+    told["final_time"] = said_of_stops(plan.stops, state)
+    named = {angle_name(name): said.get("angle") for name, said in told.items()}
+    return {name: angle for name, angle in named.items() if name in arrays and angle is not None}
 
 
 def _judged(cell: Cell, found: dict[str, Any]) -> tuple[str, str]:

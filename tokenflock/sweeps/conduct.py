@@ -285,6 +285,11 @@ def _summary(
             {"coordinates": where, "error": told}
             for _, where, told in store.failures()[:SHOWN_FAILURES]
         ],
+        "notes": {
+            variable.name: variable.attributes["note"]
+            for variable in store.layout.variables
+            if "note" in variable.attributes
+        },
         "axes": {axis.name: len(axis) for axis in sweep.axes},
         "blocks": sweep.grid.block_count,
         "computed": computed_now,

@@ -9,6 +9,11 @@ from typing import Any
 import numpy as np
 
 
+def angle_name(variable: str) -> str:
+    """The array of the linking angles that a rule found for a variable, cell by cell."""
+    return f"{variable}_angle"
+
+
 @dataclass(frozen=True)
 class Variable:
     """One array of the store; its dimensions are the axes of the sweep and then `dims`."""

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from ..errors import InputError, TooLargeError, require
+from ..integrate.stops import said_of_stops
 from ..lab.files import put, validated
 from ..memory import require_bytes
 from ..outcomes import OUTCOMES
@@ -25,7 +26,7 @@ from ..states import as_state
 from .cells import Cell, Cells
 from .cost import cell_bytes, largest_part
 from .grid import Axis, Index
-from .layout import Layout, Variable
+from .layout import Layout, Variable, angle_name
 from .plan import Sweep
 from .spec import seed_name
 
@@ -55,6 +56,7 @@ def layout_of(sweep: Sweep, cells: Cells | None = None) -> Layout:
     for cell in {cell.shape: cell for cell in probes}.values():
         for variable in _variables(cell, "time" if shared else "save"):
             found[variable.name] = _larger(found.get(variable.name, variable), variable)
+    found |= {angle.name: angle for angle in _angles(found)}
     coordinates = _coordinates(probes, found)
     if shared:
         coordinates["time"] = probes[0].frame.times
@@ -202,7 +204,8 @@ def _variables(cell: Cell, time: str) -> list[Variable]:
         if name in COUNTS:
             found.append(_variable(name, (), value.shape, "int64", -1))
         elif name == "final_time":
-            found.append(_variable(name, (), value.shape, "float64", np.nan))
+            ends = said_of_stops(frame.plan.stops, state)
+            found.append(_variable(name, (), value.shape, "float64", np.nan, ends))
         elif plain in observed or name in state.axes:
             thing = observed.get(plain)
             inner = state.axes[name] if thing is None else thing.axes
@@ -212,9 +215,30 @@ def _variables(cell: Cell, time: str) -> list[Variable]:
     return found
 
 
-def _variable(name: str, dims: tuple[str, ...], shape: Any, dtype: str, fill: float) -> Variable:
+def _variable(
+    name: str,
+    dims: tuple[str, ...],
+    shape: Any,
+    dtype: str,
+    fill: float,
+    more: dict[str, Any] | None = None,
+) -> Variable:
     units, says = SAYS[name]
-    return Variable(name, dims, tuple(shape), dtype, fill, {"units": units, "long_name": says})
+    attributes = {"units": units, "long_name": says, **(more or {})}
+    return Variable(name, dims, tuple(shape), dtype, fill, attributes)
+
+
+def _angles(found: dict[str, Variable]) -> list[Variable]:
+    """An array for every linking angle that a rule finds anew in each cell."""
+    says = {"units": "rad", "long_name": "the linking angle of the cell"}
+    return [
+        Variable(angle_name(name), (), (), "float64", np.nan, says)
+        for name, variable in found.items()
+        if "link" in variable.attributes
+        and "angle" not in variable.attributes
+        # The last value of an observable is linked as the others are.
+        and (name == "final_time" or not name.startswith("final_"))
+    ]
 
 
 def _larger(one: Variable, other: Variable) -> Variable:
@@ -228,7 +252,7 @@ def _larger(one: Variable, other: Variable) -> Variable:
 
 
 def _shared(one: Variable, other: Variable) -> dict[str, Any]:
-    """What is said of both; a linking angle that changes with n is left to its rule."""
+    """What is said of both; a linking angle that changes with n has an array of its own."""
     first, second = one.attributes, other.attributes
     kept = {key: value for key, value in first.items() if second.get(key) == value}
     if not (first.get("meaningful", True) and second.get("meaningful", True)):
