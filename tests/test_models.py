@@ -244,7 +244,7 @@ def test_perceptron_terms(activation):
 def test_gradient_perceptron_is_half_the_gradient_of_its_potential(activation):
     """Catches the primitive s^2 Phi + s pdf found in public code: its derivative is not 2 s Phi."""
     term = flock.Perceptron.random(D, 4, seed=2, gradient=True, activation=activation)
-    gradient = jax.vmap(jax.grad(lambda x: term.potential(x[None])[0] / 2))(jnp.asarray(X))
+    gradient = jax.vmap(jax.grad(lambda x: term.v(x[None])[0] / 2))(jnp.asarray(X))
     field = term.field(0.0, TOKENS.points, TOKENS, flock.Dense())
     np.testing.assert_allclose(field, gradient, atol=1e-12)
 

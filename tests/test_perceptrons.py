@@ -9,7 +9,7 @@ import pytest
 import tokenflock as flock
 from tokenflock.lab.files import parse
 from tokenflock.lab.job import Job
-from tokenflock.neurons import RandomNeurons
+from tokenflock.terms.neurons import RandomNeurons
 
 D, STEP = 3, 0.25
 FRESH = flock.Perceptron.random(D, 5, seed=1, scale=0.8, bias=0.5, period=STEP)
@@ -128,7 +128,7 @@ def test_a_landscape_wants_constant_weights():
             flock.USA(2.0, plus=term), flock.uniform(flock.Sphere(2), 4, seed=0), "ascent"
         )
     x = TOKENS.points[:, :2]
-    early, late = term.potential(x, 0.0), term.potential(x, 0.1)
+    early, late = term.v(x, 0.0), term.v(x, 0.1)
     assert not np.any(np.asarray(early) == np.asarray(late))
 
 

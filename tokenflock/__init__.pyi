@@ -7,7 +7,7 @@ from .claims import check as check
 from .construct import interpolate_sequences as interpolate_sequences
 from .density import Density as Density
 from .dynamics import Dynamics as Dynamics
-from .dynamics import Lab as Lab
+from .dynamics import Original as Original
 from .dynamics import Rescaled as Rescaled
 from .ensembles import ensemble as ensemble
 from .errors import InputError as InputError
@@ -119,9 +119,6 @@ from .observables import speed as speed
 from .observables import strong_centre_mask as strong_centre_mask
 from .observables import strong_centres as strong_centres
 from .observables import w2 as w2
-from .perceptron import GELU as GELU
-from .perceptron import RELU as RELU
-from .perceptron import Perceptron as Perceptron
 from .random_depth import HeadLaw as HeadLaw
 from .random_depth import random_chains as random_chains
 from .records import runs as runs
@@ -143,6 +140,9 @@ from .terms import Attention as Attention
 from .terms import Drift as Drift
 from .terms import Potential as Potential
 from .terms import Term as Term
+from .terms.perceptron import GELU as GELU
+from .terms.perceptron import RELU as RELU
+from .terms.perceptron import Perceptron as Perceptron
 from .tracing import Interventions as Interventions
 from .tracing import retrieval_response as retrieval_response
 from .tracing import trace as trace

@@ -6,7 +6,7 @@ Everything physical lives here; tolerances, steps and reductions belong to `solv
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -21,8 +21,7 @@ from .reduce import Dense, Reduction
 from .runtime import Scalar, is_traced
 from .schedule import Schedule, jumps_in, now
 from .space import Euclidean, Space, Sphere
-from .terms import Attention, Sum, Term
-from .weights import Weights
+from .terms import Attention, Term
 
 # e^{2 lambda t} enters the scores of the rescaled frame; beyond this exponent it overflows float64.
 LARGEST_EXPONENT = 600.0
@@ -57,16 +56,28 @@ class Particles(eqx.Module):
 class Frame(eqx.Module):
     """The coordinates in which the equation is integrated."""
 
+    # Whether these are the coordinates of the tokens themselves.
+    is_original: ClassVar[bool] = False
+
     @abc.abstractmethod
     def force(self, terms: Term, t: Scalar, mu: Measure, reduction: Reduction) -> Array:
         """The field in these coordinates, at the tokens of mu."""
+
+    @abc.abstractmethod
+    def original(self, terms: Term, t: Scalar, mu: Measure) -> Measure:
+        """The tokens themselves, which attention compares, from those in these coordinates."""
 
     def check(self, terms: Term, mu: Measure, t1: float) -> None:
         """Refuse a model this frame cannot express."""
 
 
-class Lab(Frame):
+class Original(Frame):
     """The tokens as they are."""
+
+    is_original: ClassVar[bool] = True
+
+    def original(self, terms: Term, t: Scalar, mu: Measure) -> Measure:
+        return mu
 
     def force(self, terms: Term, t: Scalar, mu: Measure, reduction: Reduction) -> Array:
         return terms.field(t, mu.points, mu, reduction)
@@ -79,21 +90,31 @@ class Rescaled(Frame):
     """
 
     def force(self, terms: Term, t: Scalar, mu: Measure, reduction: Reduction) -> Array:
-        assert isinstance(terms, Attention)
-        z, V = mu.points, _value_matrix(terms.weights, mu.d)
-        lab = mu.at(to_lab(terms.weights, t, z))
-        return terms.carried(t, lab.points, lab, z, reduction) - z @ V.T
+        attention = terms.attention()
+        assert attention is not None
+        z, V = mu.points, _value_matrix(attention.weights, mu.d)
+        x = self.original(terms, t, mu)
+        return attention.carried(t, x.points, x, z, reduction) - z @ V.T
+
+    def original(self, terms: Term, t: Scalar, mu: Measure) -> Measure:
+        """x = e^{tV} z."""
+        attention = terms.attention()
+        assert attention is not None
+        V = _value_matrix(attention.weights, mu.d)
+        return mu.at(mu.points @ jax.scipy.linalg.expm(jnp.asarray(t) * V).T, mu.radii)
 
     def check(self, terms: Term, mu: Measure, t1: float) -> None:
         require(
             isinstance(mu.space, Euclidean), f"the rescaled frame lives on R^d, not on {mu.space}"
         )
-        if not isinstance(terms, Attention) or not isinstance(terms.weights, Weights):
+        attention = terms.attention()
+        if attention is None or not attention.weights.is_fixed:
             raise InputError(
                 "the rescaled frame needs exactly one attention term with constant weights"
             )
-        require(terms.weights.heads == 1, "the rescaled frame needs a single head")
-        V = terms.weights.V
+        weights = attention.weights.at(0.0)
+        require(weights.heads == 1, "the rescaled frame needs a single head")
+        V = weights.V
         if V is None or V.ndim == 0:
             fastest = jnp.asarray(1.0 if V is None else V)
         else:
@@ -111,12 +132,6 @@ def _value_matrix(weights: Schedule, d: int) -> Float[Array, "d d"]:
     if V is None:
         return jnp.eye(d)
     return V * jnp.eye(d) if V.ndim == 0 else V[0]
-
-
-def to_lab(weights: Schedule, t: Scalar, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """x = e^{tV} z."""
-    V = _value_matrix(weights, z.shape[-1])
-    return z @ jax.scipy.linalg.expm(jnp.asarray(t) * V).T
 
 
 class Dynamics(eqx.Module):
@@ -145,13 +160,13 @@ class Dynamics(eqx.Module):
         self.terms = terms
         self.noise = noise
         self.normalisation = normalisation
-        self.frame = Lab() if frame is None else frame
+        self.frame = Original() if frame is None else frame
         self.label = label
 
     def field(
         self, t: Scalar, x: Float[Array, "m d"], mu: Measure, reduction: Reduction | None = None
     ) -> Float[Array, "m d"]:
-        """The velocity v[mu](t, x), tangent to the space, at any points x (post-LN, lab frame)."""
+        """The velocity v[mu](t, x), tangent to the space, at any points x (post-LN, original frame)."""
         force = self.terms.field(t, x, mu, reduction or Dense())
         return mu.space.project(x, force)
 
@@ -213,11 +228,21 @@ class Dynamics(eqx.Module):
 
     def attentions(self) -> list[Attention]:
         """The attention terms."""
-        return [part for part in self.parts() if isinstance(part, Attention)]
+        found = (part.attention() for part in self.parts())
+        return [attention for attention in found if attention is not None]
 
     def parts(self) -> tuple[Term, ...]:
         """The terms of the velocity, one by one."""
-        return self.terms.terms if isinstance(self.terms, Sum) else (self.terms,)
+        return self.terms.parts()
+
+    @property
+    def is_plain_flow(self) -> bool:
+        """Whether tokens move by the projected field itself: post-LN, original coordinates."""
+        return self.scheme().is_plain and self.frame.is_original
+
+    def temperature(self) -> Float[Array, ""] | None:
+        """T of noise that is independent for every token; None without noise, or with shared noise."""
+        return None if self.noise is None else self.noise.diffusivity
 
     def for_sample(self, index: Array) -> Dynamics:
         """The model met by one sample of a batch: schedules drawn per sample change their key."""

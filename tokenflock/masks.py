@@ -1,7 +1,14 @@
 """Masks: which tokens a token may attend to, and with which bias.
 
 A mask gives the logarithm of a non-negative factor m_ij: softmax adds it to the scores, other kinds
-multiply by it. -inf hides token j from token i.
+multiply by it. -inf hides token j from token i. What a mask says of its order decides who may use it:
+
+| mask | sees_all | causal | decay | used by |
+|---|---|---|---|---|
+| Full | yes | no | none | every reduction, densities |
+| Causal | no | yes | none | every reduction, layered densities |
+| ALiBi | no | yes | slope | every reduction, layered densities |
+| a new one | no | no | none | Dense and Tiled, unless it says more |
 """
 
 from __future__ import annotations
@@ -19,7 +26,23 @@ from .runtime import as_array
 class Mask(eqx.Module):
     """log m_ij for blocks of rows i and columns j, as functions of positions in the text."""
 
+    # Whether it hides later tokens, so that the order of tokens must mean something and whole blocks of
+    # columns behind the last row may be left out.
     needs_order: ClassVar[bool]
+    # Whether m_ij = 1 for all pairs.
+    sees_all: ClassVar[bool] = False
+    # Whether m_ij = e^{-decay (i - j)/n} for earlier tokens j and 0 for later ones: sums are then prefixes.
+    causal: ClassVar[bool] = False
+
+    @property
+    def sees_itself(self) -> bool:
+        """Whether m_ii = 1 is certain."""
+        return self.sees_all
+
+    @property
+    def decay(self) -> Float[Array, ""] | None:
+        """The rate at which a causal mask fades with distance; None for 0."""
+        return None
 
     @abc.abstractmethod
     def log_factor(
@@ -32,6 +55,7 @@ class Full(Mask):
     """Every token sees every token."""
 
     needs_order: ClassVar[bool] = False
+    sees_all: ClassVar[bool] = True
 
     def log_factor(self, rows: Array, columns: Array, n: int) -> None:
         return None
@@ -42,6 +66,11 @@ class Causal(Mask):
 
     self_term: bool = eqx.field(static=True, default=True)
     needs_order: ClassVar[bool] = True
+    causal: ClassVar[bool] = True
+
+    @property
+    def sees_itself(self) -> bool:
+        return self.self_term
 
     def log_factor(self, rows: Array, columns: Array, n: int) -> Array:
         return jnp.where(_visible(rows, columns, self.self_term), 0.0, -jnp.inf)
@@ -54,6 +83,15 @@ class ALiBi(Mask):
     ranks: ClassVar[dict[str, tuple[int, ...]]] = {"slope": (0,)}
     self_term: bool = eqx.field(static=True, default=True)
     needs_order: ClassVar[bool] = True
+    causal: ClassVar[bool] = True
+
+    @property
+    def sees_itself(self) -> bool:
+        return self.self_term
+
+    @property
+    def decay(self) -> Array:
+        return self.slope
 
     def log_factor(self, rows: Array, columns: Array, n: int) -> Array:
         bias = -self.slope * (rows[:, None] - columns[None, :]) / n

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -35,6 +35,15 @@ class Noise(eqx.Module):
 
     # Whether the Ito and Stratonovich readings agree after projection on the tangent space.
     reading_free: ClassVar[bool]
+
+    @property
+    def diffusivity(self) -> Any:
+        """T where every token has noise of its own, which spreads their law by T Laplacian; else None."""
+        return None
+
+    def attentions(self) -> list[Attention]:
+        """The attention terms that shape it."""
+        return []
 
     def check(self, mu: Measure) -> None:
         """Refuse a measure this noise cannot act on."""
@@ -65,6 +74,10 @@ class Brownian(Noise):
     def __init__(self, temperature: ArrayLike | Schedule):
         self.temperature = as_number(temperature, partial(_non_negative, "temperature"))
 
+    @property
+    def diffusivity(self) -> Any:
+        return self.temperature
+
     def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
         return mu.points.shape[-2:]
 
@@ -91,6 +104,9 @@ class CommonNoise(Noise):
     def __init__(self, attention: Attention, scale: ArrayLike | Schedule):
         self.attention = attention
         self.scale = as_number(scale, partial(_non_negative, "scale"))
+
+    def attentions(self) -> list[Attention]:
+        return [self.attention]
 
     def brownian_shape(self, mu: Measure) -> tuple[int, ...]:
         return (mu.d, mu.d)

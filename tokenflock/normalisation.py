@@ -48,6 +48,8 @@ class Normalisation(eqx.Module):
     moves_radii: ClassVar[bool]
     # Whether only the tangent part of A matters, so that multiples of theta may be dropped early.
     tangent_only: ClassVar[bool]
+    # Whether theta' = P_theta A: the flow of the theory, with no clock of its own.
+    is_plain: ClassVar[bool] = False
 
     def jumps(self, t1: float) -> list[Any]:
         """Times in (0, t1) where the scheme is discontinuous; traced ones whatever they are."""
@@ -92,6 +94,7 @@ class PostLN(Normalisation):
 
     moves_radii: ClassVar[bool] = False
     tangent_only: ClassVar[bool] = True
+    is_plain: ClassVar[bool] = True
 
     def update(self, t: Scalar, force: Array) -> Array:
         return force

@@ -35,6 +35,11 @@ class Schedule(eqx.Module):
     def at(self, t: Scalar) -> Any:
         """The value in force at time t."""
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the value is the same at all times and for all samples, `at(0.0)`."""
+        return False
+
     def jumps(self, t1: float) -> list[Any]:
         """Times in (0, t1) where the value is discontinuous, for the step-size controller.
 
@@ -110,6 +115,12 @@ def now(tree: Any, t: Scalar) -> Any:
     return jax.tree.map(
         lambda node: node.at(t) if _is_number(node) else node, tree, is_leaf=_is_schedule
     )
+
+
+def is_fixed(tree: Any) -> bool:
+    """Whether nothing in a model, or in a part of one, changes with time or from sample to sample."""
+    nodes = jax.tree.leaves(tree, is_leaf=_is_schedule)
+    return all(node.is_fixed for node in nodes if _is_schedule(node))
 
 
 def jumps_in(tree: Any, t1: float) -> list[Any]:

@@ -25,9 +25,8 @@ HOMES = [
     "kinds",
     "schedule",
     "weights",
-    "neurons",
     "terms",
-    "perceptron",
+    "terms.neurons",
     "noise",
     "normalisation",
     "dynamics",
@@ -55,6 +54,10 @@ HOMES = [
     "construct.blocks",
     "construct.sequences",
 ]
+
+
+# Classes that stores of release 0.1 know by another name.
+RENAMED = {"Lab": "Original"}
 
 
 def describe(value: Any) -> Any:
@@ -118,7 +121,7 @@ def rebuild(description: Any) -> Any:
 def _rebuild_module(description: dict[str, Any]) -> Any:
     name = description["class"]
     if name == "Activation":
-        from .perceptron import ACTIVATIONS
+        from .terms.perceptron import ACTIVATIONS
 
         return ACTIVATIONS[description["name"]]
     if name == "Perceptron" and "inner" in description:
@@ -126,7 +129,7 @@ def _rebuild_module(description: dict[str, Any]) -> Any:
     if name == "Measure" and "weights" in description:
         # Release 0.1 stored equal weights, too.
         description = {**description, "own_weights": description["weights"]}
-    known = _class(name)
+    known = _class(RENAMED.get(name, name))
     if known is None:
         raise StoreError(
             f"this run's model uses the class {name!r}, which is not part of tokenflock; pass the model "

@@ -23,6 +23,9 @@ from .errors import InputError, require
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 from .schedule import Per, Piecewise, Schedule, check_draws, layer_key, switches
 
+# V = c B and B = B^T are asked to this relative accuracy: matrix products of exact data reach it.
+TIED_TOLERANCE = 1e-10
+
 
 class HeadSchedule(Schedule):
     """Weights of attention heads as a function of time."""
@@ -30,11 +33,6 @@ class HeadSchedule(Schedule):
     @abc.abstractmethod
     def at(self, t: Scalar) -> Weights:
         """The weights in force at time t."""
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the weights are the same at all times and for all samples."""
-        return False
 
 
 def shapes_of(schedule: Schedule) -> dict[str, tuple[int, ...]]:
@@ -55,9 +53,7 @@ def reach(schedule: Schedule) -> float | None:
         return None
     if isinstance(schedule, Piecewise):
         return max(piece.reach() for piece in schedule.pieces)
-    if isinstance(schedule, HeadSchedule) and schedule.is_fixed:
-        return schedule.at(0.0).reach()
-    return None
+    return schedule.at(0.0).reach() if schedule.is_fixed else None
 
 
 def keys_are_tokens(schedule: Schedule, d: int, folds: bool) -> bool:
@@ -173,6 +169,19 @@ class Weights(HeadSchedule):
         """V of every head as a matrix, also where it is a number or left out."""
         V = jnp.ones(()) if self.V is None else self.V
         return jnp.broadcast_to(V * jnp.eye(d) if V.ndim == 0 else V, (self.heads, d, d))
+
+    def tied_ratios(self, d: int) -> Float[Array, " heads"]:
+        """c_h of V_h = c_h B_h with B_h = Q_h^T K_h symmetric, and 0 where it is not so."""
+        if not self.matrices():
+            return jnp.ones(1) if self.V is None else jnp.reshape(self.V, 1)
+        B, V = self.bilinear(d), self.value_matrices(d)
+        ratio = jnp.sum(V * B, axis=(-2, -1)) / jnp.sum(B * B, axis=(-2, -1))
+        off = jnp.max(jnp.abs(V - ratio[:, None, None] * B), axis=(-2, -1))
+        skew = jnp.max(jnp.abs(B - jnp.swapaxes(B, -1, -2)), axis=(-2, -1))
+        tied = (off <= TIED_TOLERANCE * jnp.max(jnp.abs(V), axis=(-2, -1))) & (
+            skew <= TIED_TOLERANCE * jnp.max(jnp.abs(B), axis=(-2, -1))
+        )
+        return jnp.where(tied, ratio, 0.0)
 
 
 def _is_number(value: object) -> TypeGuard[float]:

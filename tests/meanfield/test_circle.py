@@ -17,9 +17,9 @@ from tokenflock.meanfield.circle import Fourier
 from tokenflock.meanfield.kernel import kernel_series
 from tokenflock.meanfield.laws import cosine, uniform
 from tokenflock.meanfield.quantiles import Quantiles
-from tokenflock.perceptron import GELU, Perceptron
 from tokenflock.states.diagonal import DiagonalSolve
 from tokenflock.terms import Attention, Drift, Potential
+from tokenflock.terms.perceptron import GELU, Perceptron
 from tokenflock.weights import Weights
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-14}

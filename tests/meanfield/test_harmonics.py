@@ -16,10 +16,10 @@ from tokenflock.errors import TooLargeError
 from tokenflock.meanfield.sphere import Harmonics
 from tokenflock.meanfield.zonal import Zonal
 from tokenflock.noise import Brownian
-from tokenflock.perceptron import Perceptron
 from tokenflock.reduce import Dense
 from tokenflock.space import Sphere
 from tokenflock.terms import Attention, Drift
+from tokenflock.terms.perceptron import Perceptron
 from tokenflock.weights import Weights
 
 RNG = np.random.default_rng(8)

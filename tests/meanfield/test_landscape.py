@@ -9,8 +9,8 @@ import tokenflock as flock
 from tokenflock.errors import InputError
 from tokenflock.meanfield.landscape import Landscape, certify, critical_near, reversed_model
 from tokenflock.meanfield.landscape.structure import moved, tangent_frames
-from tokenflock.perceptron import GELU, RELU, Activation, Perceptron
 from tokenflock.terms import Potential
+from tokenflock.terms.perceptron import GELU, RELU, Activation, Perceptron
 from tokenflock.weights import Weights
 
 RNG = np.random.default_rng(5)

@@ -7,7 +7,7 @@ import pytest
 import tokenflock as flock
 from tokenflock.claims.perceptron.circle import Neurons, unit
 from tokenflock.claims.perceptron.spread import density_wave, refusal
-from tokenflock.perceptron import Perceptron
+from tokenflock.terms.perceptron import Perceptron
 from tokenflock.theory.perceptron import strict_spacing
 
 ANGLES = 2 * np.pi * np.arange(256) / 256

@@ -20,8 +20,8 @@ from tokenflock.meanfield.landscape import (
     critical_near,
     switch_branch,
 )
-from tokenflock.perceptron import Activation, Perceptron
 from tokenflock.terms import Potential
+from tokenflock.terms.perceptron import Activation, Perceptron
 
 HALF = Activation("half", lambda s: 0.5 + 0.0 * s, lambda s: s)
 PAIR = ([[-1.0, 0.0], [-1.0, 0.0]], [0.5, 0.5])

@@ -17,8 +17,8 @@ from scipy.special import lambertw
 import tokenflock as flock
 from tokenflock.errors import InputError
 from tokenflock.meanfield.landscape import continue_branch, critical_near, switch_branch
-from tokenflock.perceptron import Activation, Perceptron
 from tokenflock.terms import Potential, Sum
+from tokenflock.terms.perceptron import Activation, Perceptron
 
 
 def wave(number):

@@ -14,8 +14,8 @@ from tokenflock.errors import InputError
 from tokenflock.meanfield.landscape import certify, critical_near, crowding, explore, find_critical
 from tokenflock.meanfield.landscape.counting import crowded_mass
 from tokenflock.meanfield.landscape.structure import moved, tangent_frames
-from tokenflock.perceptron import GELU, RELU, Perceptron
 from tokenflock.terms import Potential
+from tokenflock.terms.perceptron import GELU, RELU, Perceptron
 
 GRID = flock.from_angles(2 * np.pi * (np.arange(48) + 0.5) / 48)
 
@@ -68,7 +68,7 @@ def test_P1_3_ascent_stays_below_the_energy_of_a_dirac_at_the_top(seed):
     point = found(4.0, seed, direction="ascent")
     circle = np.linspace(-np.pi, np.pi, 20_001)
     around = np.stack([np.cos(circle), np.sin(circle)], axis=-1)
-    top = float(jnp.max(weights(seed).potential(jnp.asarray(around))))
+    top = float(jnp.max(weights(seed).v(jnp.asarray(around))))
     assert point.converged
     assert point.energy <= 1 / 8 + top / 2 + 1e-6
     # A local maximum: no direction raises the energy.
@@ -200,7 +200,7 @@ def test_weak_forces_beside_strong_attention_must_vanish_too():
     """Form A at beta = 30: e^30 = 1e13 beside a perceptron of size 1. A lone atom rests where grad v = 0."""
     own = Perceptron.gradient([1.0, -0.7], [[1.0, 0.2], [-0.3, 1.0]], GELU)
     model = flock.USA(30.0, "perspective", plus=own)
-    slope = jax.grad(lambda t: own.potential(jnp.stack([jnp.cos(t), jnp.sin(t)])[None])[0])
+    slope = jax.grad(lambda t: own.v(jnp.stack([jnp.cos(t), jnp.sin(t)])[None])[0])
     rest = scipy.optimize.brentq(lambda t: float(slope(t)), 0.0, 0.5, xtol=1e-15)
     alone = critical_near(model, [[np.cos(1.0), np.sin(1.0)]], [1.0])
     assert alone.converged

@@ -122,7 +122,7 @@ def test_the_size_is_that_of_samples():
 
 def test_the_coupling_has_64_bits_when_imported_alone():
     code = (
-        "from tokenflock.meanfield.coupling import coupling_slope\n"
+        "from tokenflock.kinds.gaussian_coupling import coupling_slope\n"
         "import jax.numpy as jnp\n"
         "print(coupling_slope(jnp.eye(2), jnp.eye(2)).dtype)"
     )

@@ -17,9 +17,9 @@ from tokenflock.meanfield.legendre import gauss, gegenbauer, gegenbauer_slopes
 from tokenflock.meanfield.sphere import Harmonics
 from tokenflock.meanfield.zonal import Zonal
 from tokenflock.noise import Brownian
-from tokenflock.perceptron import Perceptron
 from tokenflock.space import Sphere
 from tokenflock.terms import Attention, Drift, Potential
+from tokenflock.terms.perceptron import Perceptron
 from tokenflock.weights import Weights
 
 

@@ -23,10 +23,10 @@ from tokenflock.models import (
 )
 from tokenflock.normalisation import PostLN, PreLN
 from tokenflock.observables import Snapshot, dissipation, energy, energy_rate
-from tokenflock.perceptron import Perceptron
 from tokenflock.reduce import Dense
 from tokenflock.space import Euclidean, Sphere
 from tokenflock.terms import Attention, Drift
+from tokenflock.terms.perceptron import Perceptron
 from tokenflock.weights import Weights
 
 B1 = np.array(

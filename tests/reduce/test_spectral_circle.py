@@ -22,7 +22,7 @@ from spectral_problems import (
 
 import tokenflock as flock
 from tokenflock.kinds import as_function
-from tokenflock.observables.energies import _Primitive
+from tokenflock.kinds.base import PairPotential
 from tokenflock.reduce.spectral.fallback import series_rows
 from tokenflock.reduce.spectral.transforms import available
 
@@ -97,7 +97,7 @@ KINDS = {
     "kernel": (flock.Kernel(as_function([0.0, 1.0, -0.5, 0.25])), 1.0, 2.75),
     "kinetic": (flock.Unnormalised("kinetic"), 3.0, 3 * np.exp(3.0)),
     "linear": (flock.Linear(), 2.0, 2.0),
-    "energy": (_Primitive(flock.Sigmoid()), 3.0, 3.1),
+    "energy": (PairPotential(flock.Sigmoid()), 3.0, 3.1),
 }
 SLOW = ("perspective", "kernel", "kinetic", "linear", "energy")
 LATER = [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]

@@ -6,7 +6,7 @@ from spectral_problems import error, make, pulled, rng
 
 import tokenflock as flock
 from tokenflock.kinds import as_function
-from tokenflock.observables.energies import _Primitive
+from tokenflock.kinds.base import PairPotential
 from tokenflock.reduce.spectral.fallback import series_rows
 
 TOL = 1e-6
@@ -51,7 +51,7 @@ def test_the_energy_of_a_kind_is_within_its_degree(kind):
         settled = flock.Spectral(TOL).settle(
             [make(pulled(2), kind, beta=1.0, queries=queries).task()]
         )
-        energy = make(pulled(2), _Primitive(kind), beta=1.0, queries=queries)
+        energy = make(pulled(2), PairPotential(kind), beta=1.0, queries=queries)
         _, good = jax.jit(lambda p, plan: series_rows(p, plan), static_argnums=1)(
             energy, settled._plan(energy)
         )

@@ -18,10 +18,10 @@ from ..construct import Block, forward, interpolate_sequences
 from ..construct.sequences import carry, collapse
 from ..dynamics import Dynamics, Particles
 from ..measure import from_array
-from ..perceptron import Perceptron
 from ..reduce import Dense
 from ..space import Euclidean
 from ..terms import Attention, Drift
+from ..terms.perceptron import Perceptron
 from ..weights import Weights
 from .core import Case, Comparison, Paper, at_most, broken, equals
 from .measure import field, unit

@@ -16,8 +16,8 @@ import numpy as np
 from ..dynamics import Dynamics
 from ..errors import require
 from ..kinds import Hardmax, Softmax
-from ..perceptron import Perceptron
 from ..terms import Attention, Drift
+from ..terms.perceptron import Perceptron
 from ..weights import Weights
 
 

@@ -10,14 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..dynamics import Dynamics, Lab
+from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..integrate import Layers, Save, solve
 from ..kinds import Softmax, Unnormalised
 from ..masks import Full
 from ..measure import Measure
 from ..memory import require_bytes
-from ..normalisation import PostLN
 from ..observables import order_parameter, pair_fraction
 from ..provenance import provenance
 from ..space import Sphere
@@ -162,8 +161,7 @@ def _checked_model(model: Dynamics, x0: Measure) -> tuple[Softmax | Unnormalised
         and isinstance(term.mask, Full)
         and (isinstance(term.kind, Unnormalised) or term.kind == Softmax())
         and model.noise is None
-        and isinstance(model.frame, Lab)
-        and isinstance(model.scheme(), PostLN)
+        and model.is_plain_flow
     )
     require(
         plain,

@@ -22,9 +22,9 @@ from ..meanfield.landscape import (
 )
 from ..measure import uniform
 from ..models import SA, USA
-from ..perceptron import GELU, RELU, Activation, Perceptron
 from ..plot.style import INK, PALETTE, REST
 from ..space import Sphere
+from ..terms.perceptron import GELU, RELU, Activation, Perceptron
 from .core import Album, Job
 from .key import mark, stroke
 
@@ -78,8 +78,9 @@ def _together(model: Dynamics, masses: tuple[float, ...]) -> CriticalPoint:
     """All atoms at the minimum of the perceptron's potential."""
     angles = np.linspace(-np.pi, np.pi, 2001)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    term = next(part for part in model.terms.terms if isinstance(part, Perceptron))  # type: ignore[attr-defined]
-    lowest = circle[int(np.argmin(np.asarray(term.potential(jnp.asarray(circle)))))]
+    found = [term.potential(0.0, jnp.asarray(circle)) for term in model.parts()]
+    potential = sum(np.asarray(values) for values in found if values is not None)
+    lowest = circle[int(np.argmin(potential))]
     return critical_near(model, np.repeat(lowest[None], len(masses), axis=0), masses)
 
 

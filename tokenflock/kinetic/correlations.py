@@ -31,7 +31,6 @@ from ..density import Density, HeldDensity, Law
 from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..integrate import Save, solve
-from ..kinds import Unnormalised
 from ..meanfield.circle import Fourier
 from ..meanfield.galerkin import Basis
 from ..observables.base import Observable, Snapshot
@@ -43,7 +42,7 @@ from ..serialise import describe
 from ..states.protocol import Judgement, State
 from ..terms import Attention
 from ..trajectory import Trajectory
-from .layered import Layered, LayeredScheme, velocity
+from .layered import Layered, LayeredScheme, only_attention, velocity
 
 # Of sums over the nodes of phi.
 ROUNDING = 1e-13
@@ -124,12 +123,9 @@ class Correlations(State):
     def check(self, model: Dynamics, t1: float) -> None:
         on = self.density.on
         on.check(model)
-        term = model.terms
+        kind = only_attention(model).kind
         require(
-            isinstance(term, Attention)
-            and isinstance(term.kind, Unnormalised)
-            and model.noise is None
-            and model.now(0.0) is model,
+            not kind.averages and model.noise is None and model.now(0.0) is model,
             "the correlation equations are those of constant unnormalised attention without noise; use "
             "Kinetic(beta, slope)",
         )
@@ -311,10 +307,9 @@ class Equations(eqx.Module):
     @staticmethod
     def of(model: Dynamics, scheme: LayeredScheme, first: int) -> Equations:
         """The equations of a model, for a change at the position `first`."""
-        assert isinstance(model.terms, Attention)
         assert scheme.coupling is not None
-        averages = scheme.coupling.averages
-        return Equations(model.terms, scheme, averages.since(first), averages.at(first), first)
+        averages, term = scheme.coupling.averages, only_attention(model)
+        return Equations(term, scheme, averages.since(first), averages.at(first), first)
 
     def rates(self, t: Any, y: Perturbed) -> Perturbed:
         """d/dt of f, A and C."""

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..masks import ALiBi, Mask
+from ..masks import Mask
 
 # Gauss-Legendre on one cell: exact to rounding for |slope|/cells below `STEEP`.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -29,7 +29,7 @@ class Averages(eqx.Module):
     @staticmethod
     def of(mask: Mask, cells: int) -> Averages:
         """The averages of a causal mask; without a bias the slope is 0."""
-        slope = mask.slope if isinstance(mask, ALiBi) else jnp.zeros(())
+        slope = jnp.zeros(()) if mask.decay is None else mask.decay
         places = jnp.arange(cells + 1) / cells
         behind = jnp.tril(jnp.ones((cells + 1, cells), bool), -1)
         # From the nearer end of a cell to s_i, or to 0 for slopes below 0: exponents are at most 0.

@@ -21,24 +21,19 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..density import Density, Discretisation, Functional, Law, Scheme
-from ..dynamics import Dynamics, Lab
+from ..dynamics import Dynamics
 from ..errors import InputError, require
-from ..kinds import Unnormalised
-from ..masks import ALiBi, Causal
 from ..meanfield.circle import Fourier
 from ..meanfield.galerkin import Basis, Galerkin
 from ..meanfield.kernel import KernelSeries, kernel_series
 from ..meanfield.sampling import on_circle, row_quantiles
 from ..meanfield.starting import LARGEST_UNDERSHOOT, MASS_TOLERANCE
 from ..measure import Measure
-from ..noise import Brownian
-from ..normalisation import PostLN
-from ..observables.energies import is_exponential
 from ..runtime import Scalar
 from ..space import Space, Sphere
 from ..terms import Attention
 from ..trajectory import Trajectory
-from ..weights import Weights
+from ..weights import shapes_of
 from .graphon import Averages
 
 if TYPE_CHECKING:
@@ -152,31 +147,36 @@ def _check_model(model: Dynamics) -> None:
         f"layers of densities live on the circle Sphere(2), the model on {model.space}",
     )
     require(
-        isinstance(model.normalisation, PostLN | None) and isinstance(model.frame, Lab),
-        "layers of densities hold directions only; use post-LN in the lab frame, or tokens",
+        model.is_plain_flow,
+        "layers of densities hold directions only; use post-LN in original coordinates, or tokens",
     )
     require(
-        isinstance(model.noise, Brownian | None),
+        model.noise is None or model.temperature() is not None,
         "noise shared by all tokens moves the limit at random; use Brownian(temperature), or tokens",
     )
-    term = model.terms
+    term = model.terms.attention()
     plain = (
-        isinstance(term, Attention)
-        and is_exponential(term.kind)
-        and isinstance(term.weights, Weights)
-        and not term.weights.matrices()
+        term is not None
+        and term.kind.exponential
+        and term.weights.is_fixed
+        and not shapes_of(term.weights)
     )
     require(
         plain,
         "layers of densities follow one softmax or unnormalised attention with Q = K = I and V = c I; use "
         "Kinetic(beta, slope) or CausalSA(beta, slope=...), or tokens for anything else",
     )
-    assert isinstance(term, Attention)
+    assert term is not None
     require(
-        isinstance(term.mask, Causal | ALiBi),
+        term.mask.causal,
         f"{type(term.mask).__name__} lets tokens see later ones, and then every position has the same field; "
         "use Fourier(modes), or a causal model such as Kinetic(beta, slope)",
     )
+
+
+def only_attention(model: Dynamics) -> Attention:
+    """The attention of a model that has passed `check`."""
+    return model.attentions()[0]
 
 
 class Coupling(eqx.Module):
@@ -205,7 +205,7 @@ def velocity(
     value = term.weights.at(t).V
     scale = jnp.ones(()) if value is None else value
     pull = jax.vmap(basis.gradient)(kernel.potential[degrees] * seen)[..., 0]
-    if isinstance(term.kind, Unnormalised):
+    if not term.kind.averages:
         return scale * term.kind.speed(term.beta) * pull
     return scale * pull / jax.vmap(basis.synthesise)(kernel.partition[degrees] * seen)
 
@@ -223,15 +223,13 @@ class LayeredScheme(Scheme):
         return self.layer.basis
 
     def prepared(self, model: Dynamics) -> LayeredScheme:
-        assert isinstance(model.terms, Attention)
-        coupling = Coupling.of(model.terms, self.basis, self.positions)
+        coupling = Coupling.of(only_attention(model), self.basis, self.positions)
         return LayeredScheme(self.layer, self.positions, coupling)
 
     def transport(self, model: Dynamics, t: Scalar, state: Array) -> Array:
-        assert isinstance(model.terms, Attention)
         assert self.coupling is not None
         seen = self.coupling.matrix @ state
-        field = velocity(model.terms, self.basis, self.coupling.kernel, t, seen)
+        field = velocity(only_attention(model), self.basis, self.coupling.kernel, t, seen)
         density = jax.vmap(self.basis.synthesise)(state)
         return jax.vmap(self.basis.against_gradients)((density * field)[..., None])
 

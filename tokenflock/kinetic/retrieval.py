@@ -28,13 +28,11 @@ from ..density import Law
 from ..dynamics import Dynamics
 from ..errors import require, require_whole
 from ..integrate.unchecked import unchecked
-from ..masks import ALiBi
 from ..meanfield import laws
 from ..meanfield.cdf import distribution_of_law
 from ..measure import from_angles
 from ..reduce import Dense
 from ..space import Sphere
-from ..terms import Attention
 from ..theory import kinetic as theory
 
 if TYPE_CHECKING:
@@ -121,12 +119,11 @@ def _check_flow(model: Dynamics, t1: float, dt: float) -> None:
 
 def enough_shifts(model: Dynamics, places: np.ndarray, t1: float, words: int) -> int:
     """The fewest that leave a thousandth of S_t out at every place, and 8 at least."""
-    term = model.terms
-    beta = np.asarray(term.beta) if isinstance(term, Attention) else np.zeros(())
-    if beta.size != 1 or not beta > 0:
+    term = model.terms.attention()
+    beta = np.zeros(()) if term is None else np.asarray(term.beta)
+    if term is None or beta.size != 1 or not beta > 0:
         return FEWEST_SHIFTS
-    assert isinstance(term, Attention)
-    slope = float(term.mask.slope) if isinstance(term.mask, ALiBi) else 0.0
+    slope = 0.0 if term.mask.decay is None else float(term.mask.decay)
     all_modes = theory.modes_needed(float(beta))
 
     def left_out(modes: int) -> float:

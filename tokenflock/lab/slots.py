@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from .. import masks, noise, normalisation, weights
 from ..errors import InputError, require
 from ..memory import require_bytes
-from ..perceptron import ACTIVATIONS, Perceptron
 from ..schedule import Piecewise, Schedule
 from ..terms import Attention
+from ..terms.perceptron import ACTIVATIONS, Perceptron
 
 Numbers = float | Annotated[list[float], Field(min_length=1)]
 Matrix = list[list[float]]

@@ -11,8 +11,8 @@ How a measure is held, and moved:
     halving      fixed steps that do not jump over the blow-up of a Gaussian
     shape        mean, covariance, ranks and angles, of tokens and Gaussians alike
     laws         named densities to start from
-    galerkin, kernel, ascent, starting    the weak form that Fourier, Zonal and Harmonics share
-    ascent       the energy that a flow increases, term by term, for its dissipation identity
+    galerkin, kernel, energy, starting    the weak form that Fourier, Zonal and Harmonics share
+    energy       the energy that a flow increases, term by term, for its dissipation identity
     cdf          distribution functions on the circle and their inverses
     api, solving, assemble, reading    solve for a Density, and what is read off it
 

@@ -22,12 +22,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import require
-from ..kinds import Softmax, Unnormalised
-from ..masks import Full
-from ..observables.energies import is_exponential
 from ..runtime import is_traced
 from ..terms import Attention
-from ..weights import Weights
 from .legendre import gauss
 
 TURNS = 128
@@ -48,9 +44,8 @@ class AxialKernel(eqx.Module):
     def field(self, term: Attention, masses: Float[Array, " node"]) -> Float[Array, "node 1"]:
         """The field of the term at the nodes, towards the pole."""
         pulls = self.pull @ masses
-        if isinstance(term.kind, Softmax):
+        if term.kind.averages:
             return jnp.sum(pulls / (self.partition @ masses), axis=0)[:, None]
-        assert isinstance(term.kind, Unnormalised)
         return term.kind.speed(term.beta) * jnp.sum(pulls, axis=0)[:, None]
 
     def head_energies(
@@ -85,7 +80,7 @@ def _head(
     exponent = term.beta * B[0] * along + jnp.abs(turned)
     # Softmax may shift every row by its largest score; USA's weight is e^{beta(<x,By>-1)}.
     largest = jnp.max(exponent, axis=1)
-    row = largest if isinstance(term.kind, Softmax) else jnp.zeros_like(u) + term.beta
+    row = largest if term.kind.averages else jnp.zeros_like(u) + term.beta
     scale = jnp.exp(exponent - row[:, None])
     mean, slope = _turn_means(turned, d)
     pull = scale * (V[0] * s[:, None] * u * mean - V[1] * u[:, None] * s * slope)
@@ -113,12 +108,12 @@ def axis_entries(matrices: Float[Array, "heads d d"]) -> Float[Array, "heads 2"]
 def check_axial(term: Attention, d: int) -> None:
     """Refuse attention that does not respect the first axis, or has no reduced kernel."""
     require(
-        is_exponential(term.kind) and isinstance(term.mask, Full),
+        term.kind.exponential and term.mask.sees_all,
         f"a zonal density needs softmax or unnormalised attention without a mask, got "
-        f"{type(term.kind).__name__} with mask={type(term.mask).__name__}; use Harmonics, or tokens",
+        f"{term.kind.name} with mask={type(term.mask).__name__}; use Harmonics, or tokens",
     )
     require(
-        isinstance(term.weights, Weights),
+        term.weights.is_fixed,
         f"a zonal density needs constant weights, got {type(term.weights).__name__}; use tokens",
     )
     if is_traced(term.weights):

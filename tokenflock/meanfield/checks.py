@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from ..density import Discretisation
-from ..dynamics import Dynamics, Lab
+from ..dynamics import Dynamics
 from ..errors import require
-from ..noise import Brownian
-from ..normalisation import PostLN
+from ..schedule import is_fixed
+
+
+def require_fixed_numbers(model: Dynamics, what: str) -> None:
+    """Refuse a model some of whose numbers change with time: `what` is that of one equation."""
+    require(
+        is_fixed(model),
+        f"{what} are those of one equation, and numbers of {model.label} change with time; give a model with "
+        "the numbers of one moment",
+    )
 
 
 def check_model(model: Dynamics, on: Discretisation) -> None:
@@ -16,15 +24,16 @@ def check_model(model: Dynamics, on: Discretisation) -> None:
         f"the model lives on {model.space}, the density on {on.space}",
     )
     require(
-        isinstance(model.normalisation, PostLN | None),
+        model.scheme().is_plain,
         f"{type(model.normalisation).__name__} carries a radius beside the direction, which a density "
         "on the sphere does not hold; use post-LN, or tokens",
     )
     require(
-        isinstance(model.frame, Lab), "a density lives in the lab frame; leave out the rescaled one"
+        model.frame.is_original,
+        "a density lives in the coordinates of its tokens; leave out the rescaled frame",
     )
     require(
-        isinstance(model.noise, Brownian | None),
+        model.noise is None or model.temperature() is not None,
         "noise shared by all tokens moves the limit at random; only Brownian(temperature) has a density "
         "equation, use tokens",
     )

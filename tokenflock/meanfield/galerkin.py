@@ -24,24 +24,13 @@ from jaxtyping import Array, Bool, Float
 from ..density import Functional, Scheme
 from ..dynamics import Dynamics
 from ..errors import InputError
-from ..kinds import Unnormalised
 from ..measure import Measure
-from ..noise import Brownian
 from ..reduce import Dense
 from ..runtime import Scalar
 from ..space import Space
 from ..terms import Attention, Term
-from .ascent import (
-    clock_factor,
-    has_pairs,
-    has_potential,
-    head_energies,
-    lift,
-    potential,
-    rising,
-    tied_ratios,
-)
-from .kernel import KernelSeries, is_plain, kernel_series
+from .energy import external_part, head_energies
+from .kernel import KernelSeries, kernel_series, plain_attention
 
 # Weights of tokens must be positive: where the density is not, the measure of the nodes has this.
 SMALLEST_WEIGHT = 1e-300
@@ -130,7 +119,7 @@ class Galerkin(Scheme):
     """The weak form on a basis; `series` are the kernels of the model's plain attention terms.
 
     `tables` are what the basis needs for the fields of the other terms, `rises` the terms whose fields
-    are grad dA/dmu of these (see `ascent`), with their tables.
+    are grad dA/dmu of these (see `energy`), with their tables.
     """
 
     basis: Basis
@@ -141,11 +130,9 @@ class Galerkin(Scheme):
     def prepared(self, model: Dynamics) -> Galerkin:
         """With the kernels of a model's terms, computed once for a run."""
         d, degree = self.basis.space.d, self.basis.degree
+        plain = [plain_attention(term) for term in model.parts()]
         series = tuple(
-            kernel_series(term.beta, d, degree)
-            if isinstance(term, Attention) and is_plain(term)
-            else None
-            for term in model.parts()
+            None if term is None else kernel_series(term.beta, d, degree) for term in plain
         )
         tables = tuple(
             self.basis.table(term) if kernel is None else None
@@ -158,7 +145,7 @@ class Galerkin(Scheme):
         return Galerkin(self.basis, series, tables, rises)
 
     def _rise(self, term: Term, table: eqx.Module | None) -> tuple[Term, eqx.Module | None] | None:
-        part = rising(term, self.basis.space.d)
+        part = term.rising(self.basis.space.d)
         if part is None:
             return None
         return part, table if part is term else self.basis.table(part)
@@ -175,17 +162,18 @@ class Galerkin(Scheme):
     ) -> Float[Array, "node r"]:
         """v[mu] at the nodes, in the frame."""
         fields = [
-            self._plain(term, series, t, state)
-            if series is not None and isinstance(term, Attention)
-            else self.basis.field(term, t, self._masses(density), table)
+            self.basis.field(term, t, self._masses(density), table)
+            if series is None
+            else self._plain(term, series, t, state)
             for term, series, table in zip(model.parts(), self.series, self.tables, strict=True)
         ]
         return sum(fields[1:], fields[0])
 
-    def _plain(self, term: Attention, series: KernelSeries, t: Scalar, state: Array) -> Array:
+    def _plain(self, part: Term, series: KernelSeries, t: Scalar, state: Array) -> Array:
         """V grad Z/beta (USA) or V grad log Z/beta (SA), Z = int e^{beta(<x,y>-1)} dmu(y)."""
+        term = _attention(part)
         pull = _value(term, t) * self.basis.gradient(self._by_degree(series.potential) * state)
-        if isinstance(term.kind, Unnormalised):
+        if not term.kind.averages:
             return term.kind.speed(term.beta) * pull
         partition = self.basis.synthesise(self._by_degree(series.partition) * state)
         return pull / partition[:, None]
@@ -197,53 +185,56 @@ class Galerkin(Scheme):
         return jnp.maximum(density * self.basis.weights, SMALLEST_WEIGHT)
 
     def damping(self, model: Dynamics) -> Array | None:
-        if not isinstance(model.noise, Brownian):
-            return None
-        return model.noise.temperature * self.basis.eigenvalues
+        T = model.temperature()
+        return None if T is None else T * self.basis.eigenvalues
 
     # --- the dissipation identity -----------------------------------------------------------------
 
     def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
-        """The energies of `ascent`, minus T int rho log rho."""
+        """The energies of `energy`, minus T int rho log rho."""
         density = self.basis.synthesise(state)
         total = jnp.zeros(())
-        for term, series in zip(model.parts(), self.series, strict=True):
-            if not isinstance(term, Attention):
-                total += self._external(term, density)
+        for part, series in zip(model.parts(), self.series, strict=True):
+            term = part.attention()
+            if term is None:
+                total += self._external(part, density)
             elif series is None:
                 total += self._tied_pairs(term, density)
             else:
-                total += _value(term, t) * lift(term) * self._pairs(term, series, state)
-        if isinstance(model.noise, Brownian):
-            total -= model.noise.temperature * self.entropy(state)
-        return total
+                total += _value(term, t) * term.lift() * self._pairs(term, series, state)
+        T = model.temperature()
+        return total if T is None else total - T * self.entropy(state)
 
     def power(self, model: Dynamics, t: Scalar, state: Array) -> Array:
         """int grad(dA/dmu) . (rho v - T grad rho) dsigma, A = `free_energy`."""
         density = self.basis.synthesise(state)
         flux = density[:, None] * self.field(model, t, state, density)
         slope = jnp.zeros_like(flux)
-        for term, series, rise in zip(model.parts(), self.series, self.rises, strict=True):
-            if series is not None and isinstance(term, Attention):
+        for part, series, rise in zip(model.parts(), self.series, self.rises, strict=True):
+            if series is not None:
+                term = _attention(part)
                 gradient = self.basis.gradient(self._by_degree(series.potential) * state)
-                slope += _value(term, t) * lift(term) * gradient
+                slope += _value(term, t) * term.lift() * gradient
             elif rise is not None:
                 slope += self.basis.field(rise[0], t, self._masses(density), rise[1])
-        if isinstance(model.noise, Brownian):
-            spread = model.noise.temperature * self.basis.gradient(state)
+        T = model.temperature()
+        if T is not None:
+            spread = T * self.basis.gradient(state)
             flux -= spread
             slope -= spread / jnp.maximum(density, SMALLEST_DENSITY)[:, None]
         return jnp.sum(self.basis.weights[:, None] * slope * flux)
 
     def _tied_pairs(self, term: Attention, density: Float[Array, " node"]) -> Array:
         """s sum_h c_h E_h of attention with matrices or another kernel."""
-        if not has_pairs(term):
+        if not term.has_pairs:
             return jnp.zeros(())
-        ratios = clock_factor(term) * tied_ratios(term.weights.at(0.0), self.basis.space.d)
+        # SA climbs the energy of the perspective's clock.
+        clock = 1.0 if term.kind.averages else term.kind.clock(term.beta)
+        ratios = clock * term.weights.at(0.0).tied_ratios(self.basis.space.d)
         return jnp.sum(ratios * self.basis.head_energies(term, self._masses(density)))
 
     def _external(self, term: Term, density: Float[Array, " node"]) -> Array:
-        return jnp.sum(self.basis.weights * density * potential(term, self.basis.nodes))
+        return jnp.sum(self.basis.weights * density * external_part(term, self.basis.nodes))
 
     def _pairs(self, term: Attention, series: KernelSeries, state: Array) -> Array:
         """(e^{-beta}/2beta) iint e^{beta<x,y>} = sum_k a_k c_k^2/2beta; less 1/(2beta) at beta = 0."""
@@ -276,13 +267,15 @@ class Galerkin(Scheme):
         """(1/2beta) iint e^{beta<x,y>} of the first attention term, plus potentials: see `energy`."""
         density = self.basis.synthesise(state)
         total, first = jnp.zeros(()), True
-        for term, series in zip(model.parts(), self.series, strict=True):
-            if not isinstance(term, Attention):
+        for part, series in zip(model.parts(), self.series, strict=True):
+            term = part.attention()
+            if term is None:
                 # As tokens' energy, which knows no drift.
-                total += self._external(term, density) if has_potential(term) else 0.0
+                pulled = part.potential(0.0, self.basis.nodes)
+                total += 0.0 if pulled is None else jnp.sum(self.basis.weights * density * pulled)
             elif first:
                 total += self._first_pairs(term, series, state)
-            first = first and not isinstance(term, Attention)
+            first = first and term is None
         return total
 
     def _first_pairs(self, term: Attention, series: KernelSeries | None, state: Array) -> Array:
@@ -306,8 +299,8 @@ class Galerkin(Scheme):
         term, series = self._one_plain(model)
         density = self.basis.synthesise(state)
         squares = jnp.sum(self.field(model, t, state, density) ** 2, axis=-1)
-        if isinstance(term.kind, Unnormalised):
-            metric = jnp.exp(term.beta) / term.kind.speed(term.beta)
+        if not term.kind.averages:
+            metric = 1.0 / term.kind.clock(term.beta)
         else:
             partition = self.basis.synthesise(self._by_degree(series.partition) * state)
             metric = jnp.exp(term.beta) * partition
@@ -315,14 +308,13 @@ class Galerkin(Scheme):
 
     def _one_plain(self, model: Dynamics) -> tuple[Attention, KernelSeries]:
         """The only term, if it is plain attention."""
-        terms = model.parts()
-        term, series = terms[0], self.series[0]
-        if len(terms) > 1 or series is None or not isinstance(term, Attention):
+        terms, series = model.parts(), next(iter(self.series))
+        if len(terms) > 1 or series is None:
             raise InputError(
                 f"the dissipation identity is that of SA or USA alone, got {model.label}; use "
                 "energy_rate or free_energy_rate"
             )
-        return term, series
+        return _attention(terms[0]), series
 
     def order_parameter(self, state: Array) -> Array:
         """|int x dmu|."""
@@ -376,6 +368,13 @@ def _largest_harmonic(degree: Array, d: int) -> Array:
         return jnp.full_like(degree, 2.0**0.5)
     count = gammaln(degree + d - 2) - gammaln(degree + 1) - gammaln(d - 1.0)
     return jnp.sqrt(2 * degree + d - 2) * jnp.exp(count / 2)
+
+
+def _attention(part: Term) -> Attention:
+    """The attention of a part that has a series."""
+    found = part.attention()
+    assert found is not None
+    return found
 
 
 def _value(term: Attention, t: Scalar) -> Array:

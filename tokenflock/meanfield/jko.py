@@ -24,11 +24,8 @@ from jaxtyping import Array, Bool, Float
 from ..density import Density
 from ..dynamics import Dynamics
 from ..errors import InputError, SolveError, require, require_extra
-from ..kinds import Softmax
-from ..observables.identities import TIED_TOLERANCE
 from ..space import Sphere
-from ..terms import Attention, Drift, Term
-from .ascent import has_pairs, rising, tied_ratios
+from .checks import require_fixed_numbers
 from .circle import Fourier
 from .quantiles import Characteristics, Quantiles, gaps
 
@@ -134,29 +131,23 @@ def _is_movement(
 
 def check_gradient_flow(model: Dynamics) -> None:
     """Refuse models whose field is not the Wasserstein gradient of A."""
-    for term in model.parts():
-        if isinstance(term, Attention):
+    require_fixed_numbers(model, "minimising movements")
+    for part in model.parts():
+        term = part.attention()
+        if term is None:
+            # The term must be the whole of its part in grad dA/dmu.
             require(
-                not isinstance(term.kind, Softmax),
-                "SA is not a gradient flow in W2, but in a metric of its own; use metric.sa_flow",
-            )
-            tied = has_pairs(term) and bool(jnp.all(tied_ratios(term.weights.at(0.0), 2) != 0))
-            require(tied, "minimising movements need attention with V = c B and B symmetric")
-        else:
-            require(
-                _is_gradient(term),
-                f"{type(term).__name__} is not the gradient of a potential, so the model has no "
+                part.rising(2) is part,
+                f"{type(part).__name__} is not the gradient of a potential, so the model has no "
                 "minimising movements",
             )
-
-
-def _is_gradient(term: Term) -> bool:
-    """Whether the term is the whole of its part in grad dA/dmu."""
-    part = rising(term, 2)
-    if isinstance(term, Drift) and isinstance(part, Drift):
-        off = jnp.max(jnp.abs(term.matrix - part.matrix))
-        return bool(off <= TIED_TOLERANCE * jnp.max(jnp.abs(term.matrix)))
-    return part is term
+            continue
+        require(
+            not term.kind.averages,
+            "SA is not a gradient flow in W2, but in a metric of its own; use metric.sa_flow",
+        )
+        tied = term.has_pairs and bool(jnp.all(term.weights.at(0.0).tied_ratios(2) != 0))
+        require(tied, "minimising movements need attention with V = c B and B symmetric")
 
 
 # --- On a grid, with entropic transport -----------------------------------------------------------

@@ -16,10 +16,7 @@ import numpy as np
 from jax.scipy.special import i0e
 from jaxtyping import Array, Float
 
-from ..masks import Full
-from ..observables.energies import is_exponential
-from ..terms import Attention
-from ..weights import Weights
+from ..terms import Attention, Term
 
 # Degrees above the last one in use from which the recurrence runs down.
 HEADROOM = 200
@@ -32,11 +29,10 @@ class KernelSeries(eqx.Module):
     potential: Float[Array, " degrees"]
 
 
-def is_plain(term: Attention) -> bool:
-    """Whether the field is the gradient of a function of Z: no matrices, no mask, e^{beta<x,y>}."""
-    if not isinstance(term.weights, Weights) or term.weights.matrices():
-        return False
-    return isinstance(term.mask, Full) and is_exponential(term.kind)
+def plain_attention(term: Term) -> Attention | None:
+    """The attention of a term whose field is the gradient of a function of Z; None of all others."""
+    attention = term.attention()
+    return attention if attention is not None and attention.is_plain else None
 
 
 def kernel_series(beta: Float[Array, ""], d: int, degree: int) -> KernelSeries:

@@ -27,7 +27,6 @@ from ..dynamics import Dynamics
 from ..errors import require
 from ..integrate import Save, solve
 from ..measure import Measure
-from ..noise import Brownian
 from ..reduce import Dense, Reduction, Spectral
 from ..space import Sphere
 from .cdf import distribution_of_law, middle_masses
@@ -176,6 +175,6 @@ def _check(model: Dynamics, ns: Sequence[int], seeds: Sequence[int], start: str)
     require(len(seeds) > 0, "need at least one seed to draw tokens with")
     require(start in ("iid", "quantiles"), f"start must be 'iid' or 'quantiles', got {start!r}")
     require(
-        isinstance(model.noise, Brownian | None),
+        model.noise is None or model.temperature() is not None,
         "noise shared by all tokens has no deterministic limit; use Brownian noise or none",
     )

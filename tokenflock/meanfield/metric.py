@@ -18,14 +18,13 @@ from jaxtyping import Array, Float
 from ..density import Density
 from ..dynamics import Dynamics
 from ..errors import InputError, require
-from ..kinds import DotProduct, Softmax
 from ..measure import Measure
 from ..observables.base import Snapshot
 from ..observables.energies import energy, shifted_partition
 from ..reduce import Dense
 from ..terms import Attention
 from ..weights import head_count
-from .ascent import tied_ratios
+from .checks import require_fixed_numbers
 from .jko import movements
 from .quantiles import Characteristics
 
@@ -50,7 +49,7 @@ def inner_product(
 
 def gradient(model: Dynamics, mu: Measure | Density) -> Float[Array, "point d"]:
     """The gradient of E in the metric, from E alone: (1/w_i) dE/dx_i, tangent, over Z_mu(x_i)."""
-    tokens, ratio = _tokens(mu), tied_ratios(sa_attention(model).weights.at(0.0), 2)[0]
+    tokens, ratio = _tokens(mu), sa_attention(model).weights.at(0.0).tied_ratios(2)[0]
 
     def value(points: Array) -> Array:
         return energy(Snapshot(jnp.zeros(()), tokens.at(points), model, Dense()))
@@ -79,18 +78,19 @@ def sa_flow(model: Dynamics, mu: Density, tau: float, steps: int) -> Float[Array
 def sa_attention(model: Dynamics) -> Attention:
     """The only term, if it is softmax attention of one head with V = c B and B symmetric."""
     terms = model.parts()
-    term = terms[0]
-    if len(terms) > 1 or model.noise is not None or not isinstance(term, Attention):
+    term = terms[0].attention()
+    if len(terms) > 1 or model.noise is not None or term is None:
         raise InputError(
             f"the metric is that of SA alone, without noise and further terms; got {model.label}"
         )
-    dot = isinstance(term.kind, Softmax) and isinstance(term.kind.score, DotProduct)
+    require_fixed_numbers(model, "the metric and its gradient")
+    softmax = term.kind.averages and term.kind.exponential
     require(
-        dot and head_count(term.weights) == 1,
+        softmax and head_count(term.weights) == 1,
         "the metric is that of softmax attention with one head; USA's is Wasserstein's (jko_flow)",
     )
     require(
-        bool(tied_ratios(term.weights.at(0.0), 2)[0] != 0),
+        bool(term.weights.at(0.0).tied_ratios(2)[0] != 0),
         "the metric needs V = c B with B symmetric and c != 0",
     )
     return term

@@ -31,18 +31,15 @@ from jaxtyping import Array, Float
 from ..density import Density, Discretisation, Functional, Law, Scheme
 from ..dynamics import Dynamics
 from ..errors import InputError, require
-from ..kinds import Sinkhorn
+from ..kinds.gaussian import Gaussian, Head
+from ..kinds.gaussian_coupling import coupling_energy, coupling_power
 from ..measure import Measure
-from ..noise import Brownian
 from ..observables.geometry import spectrum_rank
 from ..runtime import ArrayLike, Scalar
 from ..space import Euclidean, Space
-from ..terms import Attention, Drift
-from ..weights import Weights
 from . import shape
-from .affine import Gaussian, Head, check_affine, drift_matrix, field, heads_of, virial
+from .affine import check_affine, field, virial
 from .checks import check_model
-from .coupling import coupling_energy, coupling_power
 from .halving import Halving
 from .sampling import LARGEST_UNDERSHOOT
 
@@ -175,7 +172,7 @@ class MomentScheme(Scheme):
         total = jnp.zeros(())
         for head, weight in self._coupled(model, t, mu):
             total += weight * coupling_energy(mu.mean, mu.covariance, head.score)
-        for matrix in self._drifts(model, mu):
+        for matrix in self._drifts(model, t, mu):
             total += jnp.sum(matrix * mu.second_moment) / 2.0
         return total + _log_size(mu) if _has_size(model) else total
 
@@ -193,7 +190,7 @@ class MomentScheme(Scheme):
             total += weight * coupling_power(
                 mu.mean, mu.covariance, head.score, mean_velocity, velocity.slope, T
             )
-        for matrix in self._drifts(model, mu):
+        for matrix in self._drifts(model, t, mu):
             half = (matrix + matrix.T) / 2.0
             total += mean_velocity @ half @ mu.mean + T * jnp.trace(half)
             total += jnp.trace(half @ velocity.slope @ mu.covariance)
@@ -202,16 +199,15 @@ class MomentScheme(Scheme):
     def _coupled(self, model: Dynamics, t: Scalar, mu: Gaussian) -> list[tuple[Head, Array]]:
         """Heads of Sinkhorn attention with constant weights, each with c = <V, A>/<A, A>."""
         found = []
-        for term in model.parts():
-            if isinstance(term, Attention) and isinstance(term.kind, Sinkhorn):
-                heads = heads_of(term, t, mu.mean.size) if isinstance(term.weights, Weights) else []
+        for term in model.attentions():
+            if term.kind.couples and term.weights.is_fixed:
+                heads = term.gaussian_heads(t, mu.mean.size)
                 found += [(head, _share(head)) for head in heads]
         return found
 
-    def _drifts(self, model: Dynamics, mu: Gaussian) -> list[Array]:
-        return [
-            drift_matrix(term, mu.mean.size) for term in model.parts() if isinstance(term, Drift)
-        ]
+    def _drifts(self, model: Dynamics, t: Scalar, mu: Gaussian) -> list[Array]:
+        outside = [term for term in model.parts() if not term.interacts]
+        return [term.gaussian_field(t, mu).slope for term in outside]
 
     # --- what the state holds ---------------------------------------------------------------------
 
@@ -282,7 +278,7 @@ def is_no_step(horizon: float, t0: Scalar, t1: Scalar, y0: Any, y1: Any, args: A
 
 def _has_size(model: Dynamics) -> bool:
     """Whether there is attention without an energy of its own."""
-    return any(not isinstance(term.kind, Sinkhorn) for term in model.attentions())
+    return any(not term.kind.couples for term in model.attentions())
 
 
 def _log_size(mu: Gaussian) -> Float[Array, ""]:
@@ -321,7 +317,8 @@ def _length(x: Float[Array, " d"]) -> Float[Array, ""]:
 
 def temperature(model: Dynamics) -> Array:
     """T of Brownian noise, 0 without."""
-    return model.noise.temperature if isinstance(model.noise, Brownian) else jnp.zeros(())
+    T = model.temperature()
+    return jnp.zeros(()) if T is None else T
 
 
 def gaussian(state: Float[Array, "rows d"]) -> Gaussian:

@@ -31,16 +31,15 @@ from ..density import Discretisation, Functional, Law, Scheme
 from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..measure import Measure, from_angles
-from ..noise import Brownian
 from ..observables.base import Snapshot
 from ..observables.energies import energy
 from ..reduce import Auto, Dense, Reduction, Task
 from ..runtime import Scalar
 from ..space import Space, Sphere
-from ..terms import Attention, Term
-from .ascent import pair_energy, potential, rising
+from ..terms import Term
 from .cdf import distribution_of_law, middle_masses
 from .checks import check_model
+from .energy import external_part, pair_energy
 from .resolving import largest_over_betas
 from .sampling import on_circle
 
@@ -158,10 +157,11 @@ class Characteristics(Scheme):
 
     def _diffusion(self, model: Dynamics, state: Array) -> Float[Array, " quantile"] | float:
         """T (1/g_{m-1} - 1/g_m)."""
-        if not isinstance(model.noise, Brownian):
+        T = model.temperature()
+        if T is None:
             return 0.0
         crowding = 1.0 / gaps(state)
-        return model.noise.temperature * (jnp.roll(crowding, 1) - crowding)
+        return T * (jnp.roll(crowding, 1) - crowding)
 
     def damping(self, model: Dynamics) -> None:
         """None: the noise of quantiles is not linear, and stands in `transport`."""
@@ -170,20 +170,20 @@ class Characteristics(Scheme):
     # --- the dissipation identity -----------------------------------------------------------------
 
     def free_energy(self, model: Dynamics, t: Scalar, state: Array) -> Array:
-        """The energies of `ascent` at the quantiles, minus T int rho log rho."""
+        """The energies of `energy` at the quantiles, minus T int rho log rho."""
         mu, total = self.measure(state), jnp.zeros(())
-        for term in model.parts():
-            if isinstance(term, Attention):
-                total += pair_energy(term, t, mu, self.reduction)
+        for part in model.parts():
+            term = part.attention()
+            if term is None:
+                total += jnp.mean(external_part(part, mu.points))
             else:
-                total += jnp.mean(potential(term, mu.points))
-        if isinstance(model.noise, Brownian):
-            total -= model.noise.temperature * self.entropy(state)
-        return total
+                total += pair_energy(term, t, mu, self.reduction)
+        T = model.temperature()
+        return total if T is None else total - T * self.entropy(state)
 
     def power(self, model: Dynamics, t: Scalar, state: Array) -> Array:
         """(1/n) sum_m (n dA/dtheta_m) theta_m', A = `free_energy`."""
-        parts = [rising(term, 2) for term in model.parts()]
+        parts = [term.rising(2) for term in model.parts()]
         slopes = [self._along(part, t, state) for part in parts if part is not None]
         slope = sum(slopes, jnp.zeros_like(state)) + self._diffusion(model, state)
         return jnp.mean(slope * self.transport(model, t, state))

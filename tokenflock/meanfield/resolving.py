@@ -22,9 +22,9 @@ from ..measure import Measure, uniform
 from ..reduce import Dense
 from ..runtime import is_traced
 from ..space import Space
-from ..terms import Attention, Term
+from ..terms import Term
 from .galerkin import Basis, Galerkin
-from .kernel import is_plain
+from .kernel import plain_attention
 
 # A force may differ by this part of its size from that on a finer basis ...
 LARGEST_FIELD_ERROR = 1e-2
@@ -38,11 +38,11 @@ def check_forces(
     model: Dynamics, state: Float[Array, " mode"], basis: Basis, finer: Basis, wanted: str
 ) -> None:
     """Refuse a model with forces finer than the nodes; `wanted` says what to enlarge."""
-    terms = [t for t in model.parts() if not (isinstance(t, Attention) and is_plain(t))]
+    terms = [term for term in model.parts() if plain_attention(term) is None]
     if not terms or is_traced(model, state):
         return
     for term in terms:
-        if not isinstance(term, Attention):
+        if not term.interacts:
             unseen = unseen_share(term, basis, finer)
             require(
                 unseen <= LARGEST_UNSEEN,

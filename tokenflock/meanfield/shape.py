@@ -15,11 +15,11 @@ from jaxtyping import Array, Float
 from ..density import Functional
 from ..dynamics import Dynamics
 from ..errors import require
+from ..kinds.gaussian import Gaussian
 from ..observables.base import Observable, Snapshot
 from ..observables.geometry import spectrum_rank
 from ..observables.reading import weighted_sum
 from ..runtime import Scalar
-from .affine import Gaussian, heads_of
 
 Which = Literal["A", "V"]
 # A value at a Gaussian: of tokens, at the Gaussian with their mean and covariance.
@@ -56,7 +56,7 @@ def _top_angle(model: Dynamics, t: Scalar, mu: Gaussian, of: Which) -> Float[Arr
     """Angle in [0, pi/2] between the top eigenvectors of the covariance and of A or V."""
     attention = model.attentions()
     require(bool(attention), "top_angle compares with A or V of attention, and this model has none")
-    head = heads_of(attention[0], t, mu.mean.size)[0]
+    head = attention[0].gaussian_heads(t, mu.mean.size)[0]
     matrix = head.score if of == "A" else head.V
     first = jnp.linalg.eigh(mu.covariance)[1][:, -1]
     second = jnp.linalg.eigh((matrix + matrix.T) / 2.0)[1][:, -1]

@@ -24,10 +24,8 @@ from ..errors import TooLargeError, require
 from ..measure import Measure
 from ..memory import GIB, available_bytes
 from ..space import Space, Sphere
-from ..terms import Attention
 from .checks import check_model
 from .galerkin import Basis, Galerkin
-from .kernel import is_plain
 from .legendre import associated_legendre, associated_slopes, gauss
 from .resolving import check_forces
 from .sampling import AxialLaw, check_undershoot, row_quantiles
@@ -89,8 +87,7 @@ class Harmonics(Discretisation):
 
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
-        terms = model.parts()
-        if any(isinstance(term, Attention) and not is_plain(term) for term in terms):
+        if any(not term.is_plain for term in model.attentions()):
             # The forces are compared once with those on a finer basis.
             _check_pairs(self.degree, self._finer)
 

@@ -28,7 +28,6 @@ from ..terms import Attention, Term
 from .axial import AxialKernel, axial_kernel, check_axial
 from .checks import check_model
 from .galerkin import Basis, Galerkin
-from .kernel import is_plain
 from .legendre import gauss, gegenbauer, gegenbauer_slopes
 from .resolving import check_forces
 from .sampling import AxialLaw, about_axis
@@ -98,10 +97,11 @@ class Zonal(Discretisation):
 
     def check(self, model: Dynamics) -> None:
         check_model(model, self)
-        for term in model.parts():
-            if not isinstance(term, Attention):
-                _check_external(term, np.asarray(self.scheme().basis.nodes))
-            elif not is_plain(term):
+        for part in model.parts():
+            term = part.attention()
+            if term is None:
+                _check_external(part, np.asarray(self.scheme().basis.nodes))
+            elif not term.is_plain:
                 check_axial(term, self.d)
 
     def check_forces(self, model: Dynamics, state: Array) -> None:
@@ -159,16 +159,18 @@ class ZonalBasis(Basis):
         return jnp.zeros(self.nodes.shape[-1]).at[0].set(masses @ self.nodes[:, 0])
 
     def table(self, term: Term) -> AxialKernel | None:
-        if not isinstance(term, Attention):
+        attention = term.attention()
+        if attention is None:
             return None
-        return axial_kernel(term, self.nodes[:, 0], self.nodes.shape[-1])
+        return axial_kernel(attention, self.nodes[:, 0], self.nodes.shape[-1])
 
     def field(
         self, term: Term, t: Scalar, masses: Float[Array, " node"], table: eqx.Module | None = None
     ) -> Float[Array, "node 1"]:
-        if isinstance(term, Attention):
+        attention = term.attention()
+        if attention is not None:
             assert isinstance(table, AxialKernel)
-            return table.field(term, masses)
+            return table.field(attention, masses)
         # Other terms do not look at the measure: the nodes stand for the meridian, not for it.
         meridian = Measure(self.space, self.nodes, masses, ordered=False)
         force = term.field(t, self.nodes, meridian, Dense())

@@ -12,13 +12,14 @@ from jaxtyping import Array, Float
 from ..errors import require
 from .base import Observable, Snapshot
 from .geometry import spectrum_rank
-from .reading import first_attention, lab
+from .reading import compared, first_attention
+from .registry import register
 
 
 def _attention_matrix(snapshot: Snapshot) -> Float[Array, "heads n n"]:
     """a_ij with x_i' = P sum_j a_ij V x_j, per head; masses and masks included. O(heads n^2)."""
     attention = first_attention(snapshot.model, "attention_matrix")
-    return attention.matrix(snapshot.t, lab(snapshot))
+    return attention.matrix(snapshot.t, compared(snapshot))
 
 
 def _attention_entropy(snapshot: Snapshot) -> Float[Array, " heads"]:
@@ -45,24 +46,30 @@ def _attention_rank(snapshot: Snapshot) -> Float[Array, " heads"]:
     return spectrum_rank(jnp.linalg.svd(_attention_matrix(snapshot), compute_uv=False))
 
 
-attention_matrix = Observable(
-    "attention_matrix",
-    "1",
-    _attention_matrix,
-    axes=("head", "token", "other_token"),
-    says="Weight each token gives to each other token, per head",
+attention_matrix = register(
+    Observable(
+        "attention_matrix",
+        "1",
+        _attention_matrix,
+        axes=("head", "token", "other_token"),
+        says="Weight each token gives to each other token, per head",
+    )
 )
-attention_entropy = Observable(
-    "attention_entropy",
-    "nats",
-    _attention_entropy,
-    axes=("head",),
-    says="Mean Shannon entropy of the attention rows, per head",
+attention_entropy = register(
+    Observable(
+        "attention_entropy",
+        "nats",
+        _attention_entropy,
+        axes=("head",),
+        says="Mean Shannon entropy of the attention rows, per head",
+    )
 )
-attention_rank = Observable(
-    "attention_rank",
-    "1",
-    _attention_rank,
-    axes=("head",),
-    says="Exponential of the entropy of the attention matrix's singular values, per head",
+attention_rank = register(
+    Observable(
+        "attention_rank",
+        "1",
+        _attention_rank,
+        axes=("head",),
+        says="Exponential of the entropy of the attention matrix's singular values, per head",
+    )
 )

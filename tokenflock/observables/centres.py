@@ -17,6 +17,7 @@ from ..space import Sphere
 from .base import Observable, Snapshot
 from .pairs import squared_chords, squared_radius
 from .reading import require_order
+from .registry import register
 
 
 def _far(snapshot: Snapshot, distance: float, name: str) -> tuple[Array, float]:
@@ -70,6 +71,7 @@ def _checked(distance: float) -> tuple[tuple[str, float], ...]:
     return (("distance", float(distance)),)
 
 
+@register
 def renyi_centres(distance: float) -> Observable:
     """Number of Rényi centres at a geodesic distance (radians on a sphere)."""
     return Observable(
@@ -81,6 +83,7 @@ def renyi_centres(distance: float) -> Observable:
     )
 
 
+@register
 def strong_centres(distance: float) -> Observable:
     """Number of strong centres at a geodesic distance (radians on a sphere)."""
     return Observable(
@@ -92,6 +95,7 @@ def strong_centres(distance: float) -> Observable:
     )
 
 
+@register
 def renyi_centre_mask(distance: float) -> Observable:
     """Which tokens are Rényi centres."""
     return Observable(
@@ -104,6 +108,7 @@ def renyi_centre_mask(distance: float) -> Observable:
     )
 
 
+@register
 def strong_centre_mask(distance: float) -> Observable:
     """Which tokens are strong centres."""
     return Observable(

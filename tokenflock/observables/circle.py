@@ -9,6 +9,7 @@ from ..errors import InputError, require
 from ..space import Sphere
 from .base import Observable, Snapshot
 from .reading import weighted_sum
+from .registry import register
 
 
 def _fourier_moments(snapshot: Snapshot, modes: int) -> Float[Array, " modes"]:
@@ -28,6 +29,7 @@ def _fourier_moments(snapshot: Snapshot, modes: int) -> Float[Array, " modes"]:
     return jnp.hypot(weighted_sum(mu, jnp.cos(phase)), weighted_sum(mu, jnp.sin(phase)))
 
 
+@register
 def fourier_moments(modes: int = 8) -> Observable:
     """|muhat_k| for k = 1..modes of tokens on the circle."""
     require(isinstance(modes, int) and modes >= 1, f"modes must be >= 1, got {modes!r}")

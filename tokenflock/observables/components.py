@@ -21,6 +21,7 @@ from ..space import Sphere
 from ..theory import means_something, spacing_angle, uniform_clusters
 from .base import Observable, Snapshot
 from .pairs import squared_chords, squared_radius
+from .registry import register
 
 Parameters = tuple[tuple[str, float | int | str], ...]
 # The rules that find a linking angle; None is an angle or a distance that is given.
@@ -190,6 +191,7 @@ def _ranks(largest: int) -> tuple[tuple[str, tuple[float, ...]], ...]:
     return (("cluster", tuple(float(rank) for rank in range(largest))),)
 
 
+@register
 def clusters(
     angle: float | None = None, distance: float | None = None, link: str | None = None
 ) -> Observable:
@@ -210,6 +212,7 @@ def clusters(
     )
 
 
+@register
 def cluster_labels(
     angle: float | None = None, distance: float | None = None, link: str | None = None
 ) -> Observable:
@@ -225,6 +228,7 @@ def cluster_labels(
     )
 
 
+@register
 def cluster_sizes(
     angle: float | None = None,
     distance: float | None = None,
@@ -244,6 +248,7 @@ def cluster_sizes(
     )
 
 
+@register
 def cluster_masses(
     angle: float | None = None,
     distance: float | None = None,
@@ -263,6 +268,7 @@ def cluster_masses(
     )
 
 
+@register
 def cluster_centres(
     angle: float | None = None,
     distance: float | None = None,

@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from ..errors import InputError, require
 from .base import Observable, Snapshot
+from .registry import register
 
 
 def of_density(
@@ -29,18 +30,25 @@ def of_density(
     return Observable(name, units, refuse, axes, parameters, labels, says=says)
 
 
-entropy = of_density(
-    "entropy", "int rho log rho against the uniform law, 0 for the uniform measure"
+entropy = register(
+    of_density("entropy", "int rho log rho against the uniform law, 0 for the uniform measure")
 )
-free_energy = of_density(
-    "free_energy", "Energy minus temperature times entropy, which the flow increases"
+free_energy = register(
+    of_density("free_energy", "Energy minus temperature times entropy, which the flow increases")
 )
-free_energy_rate = of_density(
-    "free_energy_rate", "Rate of change of the free energy by the dissipation identity", "1/time"
+free_energy_rate = register(
+    of_density(
+        "free_energy_rate",
+        "Rate of change of the free energy by the dissipation identity",
+        "1/time",
+    )
 )
-largest_density = of_density("largest_density", "Largest density, 1 for the uniform measure")
+largest_density = register(
+    of_density("largest_density", "Largest density, 1 for the uniform measure")
+)
 
 
+@register
 def peaks(above: float = 1.0) -> Observable:
     """Local maxima of a density on the circle, or of a zonal one along its meridian, that exceed `above`.
 

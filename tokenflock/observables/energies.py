@@ -13,61 +13,20 @@ energy of SA and USA (2312.10794, eq. 3.5), Kernel(phi) at beta = 1 gives
 from __future__ import annotations
 
 import dataclasses
-from functools import singledispatch
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..errors import InputError, require
-from ..kinds import DotProduct, Kernel, Kind, Linear, Sigmoid, Softmax, Unnormalised, Weighted
+from ..kinds import Kind, Unnormalised
+from ..kinds.base import PairPotential
 from ..masks import Full
 from ..measure import Measure
-from ..neurons import is_gradient
-from ..perceptron import Perceptron
-from ..terms import Attention, Potential
+from ..terms import Attention
 from .base import Observable, Snapshot
-from .reading import lab, velocity, weighted_sum
-
-
-@singledispatch
-def primitive(kind: Kind, scores: Float[Array, "r c"]) -> Float[Array, "r c"]:
-    """phi(s) with phi' the weight f(s) of a kind; a new kind registers its own."""
-    raise InputError(
-        f"{type(kind).__name__} attention has no interaction energy; energies exist for softmax "
-        "and unnormalised (dot-product scores), kernel, linear and sigmoid attention"
-    )
-
-
-@primitive.register(Kernel)
-def _(kind: Kernel, scores: Float[Array, "r c"]) -> Float[Array, "r c"]:
-    return jax.vmap(kind.phi)(scores.ravel()).reshape(scores.shape)
-
-
-@primitive.register(Linear)
-def _(kind: Linear, scores: Float[Array, "r c"]) -> Float[Array, "r c"]:
-    return scores**2 / 2.0
-
-
-@primitive.register(Sigmoid)
-def _(kind: Sigmoid, scores: Float[Array, "r c"]) -> Float[Array, "r c"]:
-    return jax.nn.softplus(scores + kind.bias)
-
-
-class _Primitive(Weighted):
-    """phi(s_ij) in the place of f(s_ij), so that any reduction sums it."""
-
-    kind: Kind
-
-    def weight(self, scores: Array, beta: Array) -> Array:
-        return primitive(self.kind, scores)
-
-
-def is_exponential(kind: Kind) -> bool:
-    """Whether pairs weigh e^{beta s_ij}, with or without the partition function."""
-    if isinstance(kind, Softmax):
-        return isinstance(kind.score, DotProduct)
-    return isinstance(kind, Unnormalised)
+from .reading import compared, velocity, weighted_sum
+from .registry import register
 
 
 def _pair_means(
@@ -96,27 +55,21 @@ def _mean_score(attention: Attention, t: Array, mu: Measure) -> Float[Array, ""]
 
 def _interaction(attention: Attention, mu: Measure, snapshot: Snapshot) -> Float[Array, ""]:
     beta, kind = attention.beta, attention.kind
-    if is_exponential(kind):
+    if kind.exponential:
         partition = shifted_partition(attention, mu, snapshot)
         double, slope = jnp.exp(beta) * jnp.sum(partition @ mu.weights), jnp.ones(())
     else:
-        sums = _pair_means(attention, _Primitive(kind), mu, snapshot)
-        double = jnp.sum(sums @ mu.weights)
-        slope = kind.weight(jnp.zeros(()), beta) if isinstance(kind, Weighted) else jnp.ones(())
+        double = jnp.sum(_pair_means(attention, PairPotential(kind), mu, snapshot) @ mu.weights)
+        slope = kind.weight(jnp.zeros(()), beta)
     # (phi(beta s) - phi(0))/(2 beta) -> phi'(0) s/2: the constant phi(0)/(2 beta) is dropped at 0.
     limit = slope * _mean_score(attention, snapshot.t, mu) / 2.0
     return jnp.where(beta == 0, limit, double / (2.0 * jnp.where(beta == 0, 1.0, beta)))
 
 
 def _external(snapshot: Snapshot, mu: Measure) -> Float[Array, ""]:
-    """sum_i w_i v(x_i)/2 of gradient-structured perceptrons, sum_i w_i f(x_i) of potentials."""
-    total = jnp.zeros(())
-    for term in snapshot.model.parts():
-        if isinstance(term, Perceptron) and is_gradient(term.weights):
-            total += weighted_sum(mu, term.potential(mu.points, snapshot.t)) / 2.0
-        if isinstance(term, Potential):
-            total += weighted_sum(mu, jax.vmap(term.function)(mu.points))
-    return total
+    """sum_i w_i f(x_i) of terms grad f: potentials, and f = v/2 of gradient-structured perceptrons."""
+    found = [term.potential(snapshot.t, mu.points) for term in snapshot.model.parts()]
+    return sum((weighted_sum(mu, f) for f in found if f is not None), jnp.zeros(()))
 
 
 def interacting(snapshot: Snapshot) -> Attention:
@@ -139,7 +92,7 @@ def _energy(snapshot: Snapshot) -> Float[Array, ""]:
     E - 1/(2 beta), so E jumps there. O(n^2), or what the reduction costs. Overflows to inf for
     beta > 700: use `scaled_energy`.
     """
-    mu = lab(snapshot)
+    mu = compared(snapshot)
     return _interaction(interacting(snapshot), mu, snapshot) + _external(snapshot, mu)
 
 
@@ -150,11 +103,10 @@ def _scaled_energy(snapshot: Snapshot) -> Float[Array, ""]:
     1 at a single cluster (the paper's display has another prefactor, whose maximum tends to 0).
     A perceptron's potential enters as beta e^{-beta} sum_i w_i v(x_i). Needs an e^{beta s} kernel.
     """
-    mu, attention = lab(snapshot), interacting(snapshot)
+    mu, attention = compared(snapshot), interacting(snapshot)
     require(
-        is_exponential(attention.kind),
-        f"scaled_energy needs softmax or unnormalised attention, got "
-        f"{type(attention.kind).__name__}; use energy",
+        attention.kind.exponential,
+        f"scaled_energy needs softmax or unnormalised attention, got {attention.kind.name}; use energy",
     )
     pairs = jnp.sum(shifted_partition(attention, mu, snapshot) @ mu.weights)
     return pairs + 2.0 * attention.beta * jnp.exp(-attention.beta) * _external(snapshot, mu)
@@ -177,15 +129,24 @@ def _energy_rate(snapshot: Snapshot) -> Float[Array, ""]:
     return jax.jvp(along, here, direction)[1]
 
 
-energy = Observable(
-    "energy", "1", _energy, says="Interaction energy of the tokens, with the perceptron's potential"
+energy = register(
+    Observable(
+        "energy",
+        "1",
+        _energy,
+        says="Interaction energy of the tokens, with the perceptron's potential",
+    )
 )
-scaled_energy = Observable(
-    "scaled_energy",
-    "1",
-    _scaled_energy,
-    says="Interaction energy 2 beta e^(-beta) E, at most 1 when all tokens agree",
+scaled_energy = register(
+    Observable(
+        "scaled_energy",
+        "1",
+        _scaled_energy,
+        says="Interaction energy 2 beta e^(-beta) E, at most 1 when all tokens agree",
+    )
 )
-energy_rate = Observable(
-    "energy_rate", "1/time", _energy_rate, says="Rate of change of the energy along the drift"
+energy_rate = register(
+    Observable(
+        "energy_rate", "1/time", _energy_rate, says="Rate of change of the energy along the drift"
+    )
 )

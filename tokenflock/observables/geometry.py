@@ -15,6 +15,7 @@ from ..runtime import ArrayLike, as_array, known
 from ..space import Euclidean
 from .base import Observable, Snapshot
 from .reading import velocity, weighted_sum
+from .registry import register
 
 # Qhull's cost grows like n^(d/2): beyond this a hull volume is not a practical observable.
 LARGEST_HULL_DIMENSION = 8
@@ -76,6 +77,7 @@ def _min_alignment(snapshot: Snapshot, direction: Float[Array, " d"]) -> Float[A
 
 
 @known()
+@register
 def min_alignment(direction: ArrayLike | Sequence[float]) -> Observable:
     """min_i <x_i, w> for the unit vector w along `direction`; non-decreasing in cone collapse."""
     vector = as_array(direction)
@@ -125,23 +127,34 @@ def _hull_volume(points: ArrayLike) -> np.ndarray:
         return np.asarray(0.0, cloud.dtype)
 
 
-diameter = Observable(
-    "diameter",
-    "rad on a sphere, length in R^d",
-    _diameter,
-    says="Largest geodesic distance between two tokens",
+diameter = register(
+    Observable(
+        "diameter",
+        "rad on a sphere, length in R^d",
+        _diameter,
+        says="Largest geodesic distance between two tokens",
+    )
 )
-order_parameter = Observable(
-    "order_parameter", "1", _order_parameter, says="Length of the mean of the tokens"
+order_parameter = register(
+    Observable("order_parameter", "1", _order_parameter, says="Length of the mean of the tokens")
 )
-effective_rank = Observable(
-    "effective_rank",
-    "1",
-    _effective_rank,
-    says="Exponential of the entropy of the normalised spectrum of the tokens' second moment",
+effective_rank = register(
+    Observable(
+        "effective_rank",
+        "1",
+        _effective_rank,
+        says="Exponential of the entropy of the normalised spectrum of the tokens' second moment",
+    )
 )
-mean_radius = Observable("mean_radius", "1", _mean_radius, says="Mean norm of the tokens")
-speed = Observable("speed", "1/time", _speed, says="Largest speed of a token under the drift")
-convex_hull_volume = Observable(
-    "convex_hull_volume", "length^d", _convex_hull_volume, says="Volume of the tokens' convex hull"
+mean_radius = register(Observable("mean_radius", "1", _mean_radius, says="Mean norm of the tokens"))
+speed = register(
+    Observable("speed", "1/time", _speed, says="Largest speed of a token under the drift")
+)
+convex_hull_volume = register(
+    Observable(
+        "convex_hull_volume",
+        "length^d",
+        _convex_hull_volume,
+        says="Volume of the tokens' convex hull",
+    )
 )

@@ -14,7 +14,8 @@ from ..connected_components import component_labels
 from ..errors import require
 from .base import Observable, Snapshot
 from .pairs import squared_chords
-from .reading import first_attention, lab
+from .reading import compared, first_attention
+from .registry import register
 
 TIE_TOLERANCE = 1e-12
 SAME_PLACE = 1e-6
@@ -27,7 +28,7 @@ def _leader_mask(snapshot: Snapshot) -> Bool[Array, " n"]:
     S_ij = <Q x_i, K x_j> are the scores of the single head. Followers that have reached their
     leader are labelled too. O(n^2 d).
     """
-    mu, attention = lab(snapshot), first_attention(snapshot.model, "leaders")
+    mu, attention = compared(snapshot), first_attention(snapshot.model, "leaders")
     weights = attention.weights.at(snapshot.t)
     require(weights.heads == 1, f"leaders need a single head, got {weights.heads}")
     queries, keys = weights.queries(mu.points)[0], weights.keys(mu.points)[0]
@@ -47,13 +48,15 @@ def _leaders(snapshot: Snapshot) -> Int[Array, ""]:
     return jnp.sum(leads & (labels == jnp.arange(labels.size)))
 
 
-leader_mask = Observable(
-    "leader_mask",
-    "1",
-    _leader_mask,
-    axes=("token",),
-    says="Whether a token attends only to tokens at its own place",
+leader_mask = register(
+    Observable(
+        "leader_mask",
+        "1",
+        _leader_mask,
+        axes=("token",),
+        says="Whether a token attends only to tokens at its own place",
+    )
 )
-leaders = Observable(
-    "leaders", "locations", _leaders, says="Number of distinct places held by leaders"
+leaders = register(
+    Observable("leaders", "locations", _leaders, says="Number of distinct places held by leaders")
 )

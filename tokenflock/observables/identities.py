@@ -5,20 +5,14 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..dynamics import Lab
 from ..errors import require
-from ..kinds import Kernel, Linear, Sigmoid, Softmax, Unnormalised
-from ..masks import Full
-from ..normalisation import PostLN
 from ..runtime import is_traced
 from ..terms import Attention
-from ..weights import Weights
+from ..weights import TIED_TOLERANCE, Weights
 from .base import Observable, Snapshot
-from .energies import interacting, is_exponential, shifted_partition
+from .energies import interacting, shifted_partition
 from .reading import velocity, weighted_sum
-
-# V = c B and B = B^T are asked to this relative accuracy: matrix products of exact data reach it.
-TIED_TOLERANCE = 1e-10
+from .registry import register
 
 
 def _dissipation(snapshot: Snapshot) -> Float[Array, ""]:
@@ -49,31 +43,25 @@ def _dissipation(snapshot: Snapshot) -> Float[Array, ""]:
 def _metric(attention: Attention, snapshot: Snapshot) -> Float[Array, " n"] | Float[Array, ""]:
     """g_i with g_i x_i' = c times (1/w_i) grad_i E."""
     beta, kind = attention.beta, attention.kind
-    if isinstance(kind, Softmax):
+    if kind.averages:
         return jnp.exp(beta) * shifted_partition(attention, snapshot.measure, snapshot)[0]
-    if not isinstance(kind, Unnormalised) or kind.convention == "perspective":
-        return jnp.ones(())
-    if kind.convention == "metastability":
-        return jnp.exp(beta)
-    return jnp.where(beta == 0, 0.0, 1.0 / jnp.where(beta == 0, 1.0, beta))
+    clock = kind.clock(beta)
+    # A clock that stands still moves nothing.
+    return jnp.where(clock == 0, 0.0, 1.0 / jnp.where(clock == 0, 1.0, clock))
 
 
 def _gradient_attention(snapshot: Snapshot) -> Attention:
     """The only term of a gradient flow, or a sentence why there is no identity."""
     model, attention = snapshot.model, interacting(snapshot)
     kind = attention.kind
-    known = is_exponential(kind) or isinstance(kind, Kernel | Linear | Sigmoid)
     reasons = {
-        f"{type(kind).__name__} attention of this score": not known,
+        f"{kind.name} attention": not kind.has_energy,
         "a model with further terms": len(model.parts()) > 1,
-        f"the mask {type(attention.mask).__name__}": not isinstance(attention.mask, Full),
+        f"the mask {type(attention.mask).__name__}": not attention.mask.sees_all,
         "noise": model.noise is not None,
-        "this frame": not isinstance(model.frame, Lab),
-        f"the scheme {type(model.normalisation).__name__}": not isinstance(
-            model.normalisation, PostLN | None
-        ),
-        "softmax with several heads": isinstance(kind, Softmax)
-        and attention.weights.at(snapshot.t).heads > 1,
+        "this frame": not model.frame.is_original,
+        f"the scheme {type(model.normalisation).__name__}": not model.scheme().is_plain,
+        "softmax with several heads": kind.averages and attention.weights.at(snapshot.t).heads > 1,
     }
     for what, applies in reasons.items():
         require(
@@ -100,9 +88,11 @@ def _tied_ratio(weights: Weights, d: int) -> Float[Array, ""]:
     return jnp.where(tied, ratio, jnp.nan)
 
 
-dissipation = Observable(
-    "dissipation",
-    "1/time",
-    _dissipation,
-    says="Rate of change of the energy by the dissipation identity of a gradient flow",
+dissipation = register(
+    Observable(
+        "dissipation",
+        "1/time",
+        _dissipation,
+        says="Rate of change of the energy by the dissipation identity of a gradient flow",
+    )
 )

@@ -12,6 +12,7 @@ from ..measure import Measure
 from ..space import Space, Sphere
 from .base import Observable, Snapshot
 from .reading import require_sphere
+from .registry import register
 
 
 def squared_chords(x: Float[Array, "n d"], y: Float[Array, "m d"]) -> Float[Array, "n m"]:
@@ -50,6 +51,7 @@ def _pair_fraction(snapshot: Snapshot, delta: float) -> Float[Array, ""]:
     return jnp.sum(jnp.where(met, pair_weights(mu), 0.0))
 
 
+@register
 def pair_fraction(delta: float = 1e-3) -> Observable:
     """P(<x_i, x_j> >= 1 - delta) over i != j; the paper's phase diagrams use delta = 1e-3."""
     require(0 < delta <= 2, f"delta must lie in (0, 2], got {delta}")
@@ -82,6 +84,7 @@ def _gram_histogram(
     return jnp.zeros(bins).at[index.ravel()].add(weights.ravel())
 
 
+@register
 def gram_histogram(bins: int = 64, low: float = -1.0, high: float = 1.0) -> Observable:
     """Histogram of the off-diagonal Gram matrix (2312.10794, Figure 1), with fixed bins."""
     require(isinstance(bins, int) and bins >= 1, f"bins must be a positive integer, got {bins!r}")

@@ -1,14 +1,13 @@
-"""What observables read off a snapshot: the velocity, the terms, the attention, lab coordinates."""
+"""What observables read off a snapshot: the velocity, the terms, the attention, the tokens it compares."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..dynamics import Dynamics, Rescaled, to_lab
+from ..dynamics import Dynamics
 from ..errors import InputError, require
 from ..measure import Measure
-from ..noise import CommonNoise
 from ..space import Sphere
 from ..terms import Attention
 from .base import Snapshot
@@ -22,21 +21,17 @@ def velocity(snapshot: Snapshot) -> Float[Array, "n d"]:
 
 def first_attention(model: Dynamics, purpose: str) -> Attention:
     """The model's first attention term, or the one inside its common noise (2601.21942)."""
-    terms = model.attentions()
+    shared = [] if model.noise is None else model.noise.attentions()
+    terms = [*model.attentions(), *shared]
     if terms:
         return terms[0]
-    if isinstance(model.noise, CommonNoise):
-        return model.noise.attention
     raise InputError(f"{purpose} needs a model with an attention term, {model.label} has none")
 
 
-def lab(snapshot: Snapshot) -> Measure:
+def compared(snapshot: Snapshot) -> Measure:
     """The tokens as attention compares them: x = e^{tV} z in the rescaled frame (2305.05465)."""
-    model, mu = snapshot.model, snapshot.measure
-    if not isinstance(model.frame, Rescaled):
-        return mu
-    weights = first_attention(model, "the rescaled frame").weights
-    return mu.at(to_lab(weights, snapshot.t, mu.points), mu.radii)
+    model = snapshot.model
+    return model.frame.original(model.terms, snapshot.t, snapshot.measure)
 
 
 def require_sphere(snapshot: Snapshot, name: str, advice: str) -> Sphere:

@@ -1,86 +1,39 @@
-"""Observables by name, for specs written as text."""
+"""Observables by name, for specs written as text. Each is registered once, where it is defined."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import InputError, require
-from .attention import attention_entropy, attention_matrix, attention_rank
 from .base import Observable
-from .centres import renyi_centre_mask, renyi_centres, strong_centre_mask, strong_centres
-from .circle import fourier_moments
-from .components import (
-    cluster_centres,
-    cluster_labels,
-    cluster_masses,
-    cluster_sizes,
-    clusters,
-)
-from .densities import entropy, free_energy, free_energy_rate, largest_density, peaks
-from .energies import energy, energy_rate, scaled_energy
-from .geometry import (
-    convex_hull_volume,
-    diameter,
-    effective_rank,
-    mean_radius,
-    min_alignment,
-    order_parameter,
-    speed,
-)
-from .hardmax import leader_mask, leaders
-from .identities import dissipation
-from .pairs import gram_histogram, pair_fraction
 
-_VALUES = (
-    energy,
-    scaled_energy,
-    energy_rate,
-    dissipation,
-    diameter,
-    order_parameter,
-    effective_rank,
-    mean_radius,
-    speed,
-    convex_hull_volume,
-    attention_matrix,
-    attention_entropy,
-    attention_rank,
-    leader_mask,
-    leaders,
-    entropy,
-    free_energy,
-    free_energy_rate,
-    largest_density,
-)
-_FACTORIES = (
-    clusters,
-    cluster_labels,
-    cluster_sizes,
-    cluster_masses,
-    cluster_centres,
-    gram_histogram,
-    pair_fraction,
-    fourier_moments,
-    min_alignment,
-    renyi_centres,
-    renyi_centre_mask,
-    strong_centres,
-    strong_centre_mask,
-    peaks,
-)
+Factory = Callable[..., Observable]
+Registered = TypeVar("Registered", bound="Observable | Factory")
+# Everything a text spec may ask for; filled by `register`, where an observable is defined.
+OBSERVABLES: dict[str, Observable | Factory] = {}
+# What takes a measure, which a text spec cannot hold.
+IN_PYTHON_ONLY: set[str] = set()
 
-OBSERVABLES: dict[str, Observable | Callable[..., Observable]] = {
-    **{value.name: value for value in _VALUES},
-    **{factory.__name__: factory for factory in _FACTORIES},
-}
+
+def register(thing: Registered) -> Registered:
+    """Make an observable, or a function that makes one from parameters, known by its name: a decorator."""
+    name = thing.name if isinstance(thing, Observable) else thing.__name__
+    require(name not in OBSERVABLES, f"there is an observable {name!r} already; use another name")
+    OBSERVABLES[name] = thing
+    return thing
+
+
+def in_python_only(factory: Registered) -> Registered:
+    """Mark a function that makes an observable from a measure: specs say how to have it."""
+    IN_PYTHON_ONLY.add(getattr(factory, "__name__", ""))
+    return factory
+
 
 # What a parameter that is one number is declared as.
 NUMBERS = ("int", "float", "int | None", "float | None")
-# These take a measure, which a text spec cannot hold.
-IN_PYTHON_ONLY = ("w2", "sinkhorn_divergence")
 
 
 def make(name: str, **parameters: Any) -> Observable:

@@ -17,6 +17,7 @@ from ..space import Space, Sphere
 from .base import Observable, Snapshot
 from .circle_atoms import atoms_of, between_atoms
 from .pairs import distances
+from .registry import in_python_only
 
 # Assignment is O(n^3): 512 tokens take some 10 ms. The linear program has n m unknowns.
 LARGEST_ASSIGNMENT = 512
@@ -144,6 +145,7 @@ def _program(cost: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
     return float(found.fun)
 
 
+@in_python_only
 def w2(target: Measure) -> Observable:
     """Exact Wasserstein-2 distance to a target measure of the same space."""
     _check_target(target)
@@ -221,6 +223,7 @@ def _sinkhorn_divergence(
     return carried - (own_cost + target_cost) / 2.0
 
 
+@in_python_only
 def sinkhorn_divergence(target: Measure, epsilon: float) -> Observable:
     """Debiased entropic transport cost to a target measure; epsilon has the units of the cost."""
     _check_target(target)

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..masks import Full
 from .base import Problem, in_blocks
 from .peak import WIDE, KnownPeak
 
@@ -25,7 +24,7 @@ def can_mirror(problem: Problem) -> bool:
     """Whether all pairs count, and there are blocks enough to gain by it; for a `KnownPeak`."""
     rows, columns = problem.queries.shape[0], problem.keys.shape[0]
     large = rows == columns and columns >= 4 * SIDE
-    return large and isinstance(problem.mask, Full) and jax.default_backend() == "cpu"
+    return large and problem.mask.sees_all and jax.default_backend() == "cpu"
 
 
 def mirrored_sums(fold: KnownPeak, problem: Problem) -> Float[Array, "n m"]:

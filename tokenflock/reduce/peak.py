@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..kinds import Carry, Fold, Softmax, safe_divide
-from ..masks import ALiBi, Causal, Mask
+from ..kinds import Carry, Fold, Kind, safe_divide
 from .base import Problem
 
 # From this many columns on, one more in a matrix product costs more than a sum beside it.
@@ -24,19 +23,18 @@ class KnownPeak(Fold):
     mass is no number any more beside the others' (1e-30 in float32, 1e-290 in float64) loses its digits.
     """
 
-    softmax: Softmax
+    kind: Kind
     averages = True
 
     @staticmethod
     def of(problem: Problem) -> KnownPeak | None:
         """The fold, if the problem is of this sort: every row sees itself, by a score nobody exceeds."""
-        kind = problem.kind
-        if not (isinstance(kind, Softmax) and problem.unit_keys and problem.own_keys):
-            return None
-        return KnownPeak(kind) if sees_itself(problem.mask) else None
+        known = problem.kind.own_peak(problem.beta) is not None
+        seen = problem.unit_keys and problem.own_keys and problem.mask.sees_itself
+        return KnownPeak(problem.kind) if known and seen else None
 
     def scores(self, queries: Array, keys: Array, beta: Array) -> Array:
-        return self.softmax.scores(queries, keys, beta)
+        return self.kind.scores(queries, keys, beta)
 
     def start(self, rows: int, width: int, dtype: Any = float) -> Carry:
         return jnp.zeros((rows, width + 1), dtype)
@@ -54,7 +52,9 @@ class KnownPeak(Fold):
 
     def peak(self, beta: Array) -> Array:
         """s_ii of a unit token."""
-        return beta if self.softmax.bilinear else jnp.zeros_like(beta)
+        peak = self.kind.own_peak(beta)
+        assert peak is not None
+        return peak
 
     def absorb(
         self, carry: Carry, scores: Array, log_mass: Array, values: Array, beta: Array, keep: Array
@@ -68,8 +68,3 @@ class KnownPeak(Fold):
 
     def finish(self, carry: Carry, beta: Array) -> Array:
         return safe_divide(carry[:, :-1], carry[:, -1:])
-
-
-def sees_itself(mask: Mask) -> bool:
-    """Whether a row counts its own column."""
-    return mask.self_term if isinstance(mask, (Causal, ALiBi)) else not mask.needs_order

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from ..errors import InputError, require
 from ..kinds import Carry, Fold, Kind
-from ..masks import Full, Mask
+from ..masks import Mask
 from .base import Problem, Reduction, Task, machine_epsilon
 from .tiled import Tiled
 
@@ -63,7 +63,7 @@ class Sharded(Reduction):
         )
 
     def __call__(self, problem: Problem) -> Float[Array, "rows m"]:
-        _require_fold(problem.kind)
+        _fold_of(problem.kind)
         mesh = self.mesh()
         return self.inner(problem) if mesh.size == 1 else _spread(self, problem, mesh)
 
@@ -73,7 +73,7 @@ class Sharded(Reduction):
 
     def settle(self, tasks: Sequence[Task]) -> Sharded:
         for task in tasks:
-            _require_fold(task.kind)
+            _fold_of(task.kind)
         found = _found(self.devices)
         require(
             any(device.process_index == jax.process_index() for device in found),
@@ -102,12 +102,14 @@ class Sharded(Reduction):
         return (self.inner if isinstance(self.inner, Tiled) else Tiled()).sides()
 
 
-def _require_fold(kind: Kind) -> None:
-    if not isinstance(kind, Fold):
+def _fold_of(kind: Kind) -> Fold:
+    fold = kind.fold()
+    if fold is None:
         raise InputError(
-            f"{type(kind).__name__} attention is not a single sum over tokens, so its rows cannot be "
+            f"{kind.name} attention is not a single sum over tokens, so its rows cannot be "
             "split over devices; use reduction=Dense()"
         )
+    return fold
 
 
 def _found(names: tuple[str, ...] | None) -> list[jax.Device]:
@@ -208,10 +210,10 @@ def _gather(reduction: Sharded, problem: Problem, mesh: Mesh) -> Array:
     def part(local: Problem) -> Array:
         first = jax.lax.axis_index(AXIS) * share
         turned = (jnp.roll(array, -first, axis=0) for array in _vectors(local)[1:])
-        mask = local.mask if isinstance(local.mask, Full) else Turned(local.mask, first, n)
+        mask = local.mask if local.mask.sees_all else Turned(local.mask, first, n)
         local = _with_vectors(local, local.queries, *turned)
         # Behind a turned mask a row may not see its own column, and own_keys would promise it.
-        own = local.own_keys and isinstance(mask, Full)
+        own = local.own_keys and mask.sees_all
         return reduction.inner(dataclasses.replace(local, mask=mask, own_keys=own))
 
     return _on_each(part, _padded(problem, share * mesh.size, max(rows, n)), mesh, keys=WHOLE)
@@ -247,8 +249,7 @@ def _ring(reduction: Sharded, problem: Problem, mesh: Mesh) -> Array:
     ring = [(index, (index + 1) % devices) for index in range(devices)]
 
     def part(local: Problem) -> Array:
-        kind, width = local.kind, local.values.shape[-1]
-        assert isinstance(kind, Fold)
+        kind, width = _fold_of(local.kind), local.values.shape[-1]
         here = jax.lax.axis_index(AXIS)
         queries = local.queries.reshape(rows.tiles, rows.size, -1)
         # Recomputed in a gradient, which else would hold all n^2/p scores.
@@ -287,8 +288,7 @@ def _absorb_block(
     first_row: Array,
 ) -> Carry:
     """The sums of one tile of rows with the columns of one device, tile by tile."""
-    kind = problem.kind
-    assert isinstance(kind, Fold)
+    kind = _fold_of(problem.kind)
     rows = first_row + jnp.arange(queries.shape[0])
 
     @jax.checkpoint

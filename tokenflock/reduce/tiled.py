@@ -16,12 +16,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..errors import InputError, require
-from ..kinds import Carry, Fold, Sinkhorn
+from ..errors import require
+from ..kinds import Carry, Fold
 from .base import Problem, Reduction, Task, in_blocks, largest_score, machine_epsilon
 from .mirrored import can_mirror, mirrored
 from .peak import KnownPeak
-from .transport import doubly_stochastic
 
 # Entries of a tile on a CPU: large enough to keep two cores busy through each operation, small enough
 # for the last-level cache (measured at n = 8192, d = 3 and 64, float32 and float64: benchmarks, dense-cpu).
@@ -66,17 +65,22 @@ class Tiled(Reduction):
         return self._sums(narrow).astype(dtype)
 
     def _sums(self, problem: Problem) -> Array:
-        if isinstance(problem.kind, Sinkhorn):
-            return doubly_stochastic(problem, problem.kind, self._sides(problem)[0])
-        if not isinstance(problem.kind, Fold):
-            raise InputError(
-                f"{type(problem.kind).__name__} attention is not a fold over tokens, so it cannot be "
-                "tiled; use reduction=Dense()"
-            )
-        fold = KnownPeak.of(problem) or problem.kind
+        plain = problem.kind.fold()
+        if plain is None:
+            return self._by_blocks(problem)
+        fold = KnownPeak.of(problem) or plain
         if self.tile is None and isinstance(fold, KnownPeak) and can_mirror(problem):
             return mirrored(fold, problem, functools.partial(self._by_rows, fold))
         return self._by_rows(fold, problem)
+
+    def _by_blocks(self, problem: Problem) -> Array:
+        """A kind that is no fold has its own way through blocks of rows, or refuses."""
+        problem.kind.check_mask(problem.mask)
+        mass, queries = jnp.exp(problem.log_weights), problem.beta * problem.queries
+        block = self._sides(problem)[0]
+        return problem.kind.blockwise(
+            queries, problem.keys, problem.values, mass, problem.drop_self, block
+        )
 
     def _by_rows(self, fold: Fold, problem: Problem) -> Array:
         rows, columns = self._sides(problem)

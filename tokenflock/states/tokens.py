@@ -13,11 +13,10 @@ from jaxtyping import Array
 
 from ..dynamics import Clusters, Dynamics, Particles
 from ..errors import InputError, require
-from ..health import energy_direction, token_health
+from ..health import energy_direction, token_health, watched_energy
 from ..measure import Measure
 from ..memory import all_attentions, check_memory
 from ..methods import Layers, Method, Stiff
-from ..observables import scaled_energy
 from ..observables.base import Observable, Snapshot
 from ..reduce import Dense, Reduction
 from ..runtime import Scalar, is_traced
@@ -102,11 +101,12 @@ class TokenState(State):
         return (n * self.measure.d if keep else 0) + sum(n ** len(thing.axes) for thing in observe)
 
     def watch(self, model: Dynamics, observe: tuple[Observable, ...]) -> tuple[Observable, ...]:
-        """With the scaled energy where theory makes it monotone."""
-        named = {thing.name for thing in observe}
-        if is_traced(model, self.measure) or scaled_energy.name in named:
+        """With the energy where theory makes it monotone."""
+        if is_traced(model, self.measure) or not energy_direction(model, self.measure):
             return observe
-        return (*observe, scaled_energy) if energy_direction(model, self.measure) else observe
+        watched = watched_energy(model)
+        asked = any(thing.name == watched.name for thing in observe)
+        return observe if asked else (*observe, watched)
 
     # --- how it is stepped ------------------------------------------------------------------------
 

@@ -231,7 +231,7 @@ def _force_derivatives(angles: Array, beta: float, mask: Causal | Full) -> np.nd
         speed = x[:, 0] * velocity[:, 1] - x[:, 1] * velocity[:, 0]
         gaps = phi[:, None] - phi[None, :]
         weights = jnp.exp(beta * (jnp.cos(gaps) - 1))
-        seen = weights if isinstance(mask, Full) else jnp.tril(weights)
+        seen = weights if mask.sees_all else jnp.tril(weights)
         return speed * jnp.sum(seen, axis=1)
 
     return np.asarray(jax.jit(jax.jacfwd(forces))(angles))

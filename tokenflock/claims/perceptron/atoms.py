@@ -15,7 +15,7 @@ from ...dynamics import Dynamics
 from ...meanfield.landscape import CriticalPoint, certify, critical_near, find_critical
 from ...measure import Measure, from_angles
 from ...models import SA, USA
-from ...perceptron import GELU, RELU, Activation, Perceptron
+from ...terms.perceptron import GELU, RELU, Activation, Perceptron
 from ...theory import perceptron as theory
 from ..core import Case, Comparison, at_least, at_most, broken, misprint
 from .circle import Neurons, unit
@@ -123,7 +123,7 @@ def _spacing(beta: float, term: Perceptron, kappa: float) -> float:
 
 
 def _potential(term: Perceptron) -> Callable[[Array], Array]:
-    return lambda t: term.potential(jnp.stack([jnp.cos(t), jnp.sin(t)])[None])[0]
+    return lambda t: term.v(jnp.stack([jnp.cos(t), jnp.sin(t)])[None])[0]
 
 
 def _largest_derivative(function: Callable[[Array], Array], order: int) -> float:

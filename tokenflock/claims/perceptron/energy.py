@@ -7,8 +7,8 @@ from scipy.stats import norm
 
 from ...measure import Measure
 from ...models import USA
-from ...perceptron import ACTIVATIONS, Perceptron
 from ...space import Sphere
+from ...terms.perceptron import ACTIVATIONS, Perceptron
 from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint
 from ..measure import MODELS, field, unit
 from .paper import PAPER

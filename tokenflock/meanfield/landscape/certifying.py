@@ -19,10 +19,9 @@ import numpy as np
 from jaxtyping import Array
 from scipy.linalg import null_space
 
-from ...perceptron import Perceptron
 from .finding import force_and_slope, padded
 from .points import CriticalPoint
-from .structure import KINKED, Landscape, tangent_frames
+from .structure import Landscape, tangent_frames
 
 Verdict = Literal["strict SOPD", "SOPD", "not SOPD", "stable", "unstable", "unclear"]
 # Atoms this close to the hyperplane of a kinked neuron are certified from both sides.
@@ -224,10 +223,10 @@ def rotation_generators(landscape: Landscape, d: int) -> np.ndarray:
         basis[row, i, j], basis[row, j, i] = 1.0, -1.0
     conditions = [np.zeros((len(pairs), 1))]
     for term in landscape.external:
-        if not isinstance(term, Perceptron):
+        asked = term.turn_conditions(basis, present=bool(landscape.scale))
+        if asked is None:
             return basis[:0]
-        used = np.asarray(term.omega) != 0 if float(landscape.scale) else np.zeros(0, dtype=int)
-        conditions.append((basis @ np.asarray(term.inner)[used].T).reshape(len(pairs), -1))
+        conditions.append(asked)
     if landscape.B is not None:
         B = np.asarray(landscape.B)
         conditions.append((basis @ B - B @ basis).reshape(len(pairs), -1))
@@ -269,9 +268,9 @@ def _sides(
     """The spectra for every choice of a side at every kink: sigma' = 0 or 1 there."""
     neurons = [
         (float(landscape.scale) * omega, inner)
-        for term in landscape.external
-        if isinstance(term, Perceptron) and term.activation.name in KINKED
-        for omega, inner in zip(np.asarray(term.omega), np.asarray(term.inner), strict=True)
+        for kinks in (term.kinks() for term in landscape.external)
+        if kinks is not None
+        for omega, inner in zip(np.asarray(kinks.omega), np.asarray(kinks.inner), strict=True)
     ]
     width = spectrum.frames.shape[-1]
     found = [spectrum]

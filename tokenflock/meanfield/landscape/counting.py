@@ -7,8 +7,7 @@ import dataclasses
 import numpy as np
 
 from ...errors import require
-from ...perceptron import Perceptron
-from ...theory.perceptron import LIPSCHITZ, OUTER_BOUND_BETA, atom_count_bound, mass_bound
+from ...theory.perceptron import OUTER_BOUND_BETA, atom_count_bound, mass_bound
 from .points import CriticalPoint, linked
 from .structure import Landscape
 
@@ -68,23 +67,17 @@ def perceptron_strength(landscape: Landscape) -> float:
 
     NaN with an external term for which no bound is known: other activations, potentials.
     """
-    total = 0.0
-    for term in landscape.external:
-        if not isinstance(term, Perceptron) or term.activation.name not in LIPSCHITZ:
-            return float("nan")
-        size = np.abs(np.asarray(term.omega)) @ np.sum(np.asarray(term.inner) ** 2, axis=-1)
-        total += LIPSCHITZ[term.activation.name] * float(size)
-    return total * float(landscape.scale)
+    return float(landscape.scale) * sum(term.curvature_bound() for term in landscape.external)
 
 
 def _bounds(point: CriticalPoint, landscape: Landscape) -> tuple[float, float]:
     beta = float(landscape.beta)
     if landscape.normalised or point.d != 2 or landscape.B is not None or beta < OUTER_BOUND_BETA:
         return float("nan"), float("nan")
-    convention = "metastability" if landscape.shifted else "perspective"
-    strength = perceptron_strength(landscape)
+    # In the clock of the bounds, the perspective's.
+    strength = perceptron_strength(landscape) / float(landscape.kind.clock(landscape.beta))
     if np.isnan(strength):
         return float("nan"), float("nan")
-    mass = float(mass_bound(beta, strength, convention))
-    count = atom_count_bound(beta, point.masses.min(), strength, convention)
+    mass = float(mass_bound(beta, strength))
+    count = atom_count_bound(beta, point.masses.min(), strength)
     return mass, float(count)

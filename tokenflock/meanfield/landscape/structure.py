@@ -15,22 +15,19 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from ...dynamics import Dynamics, Lab
-from ...errors import InputError, require
-from ...kinds import Softmax, Unnormalised
-from ...masks import Full
-from ...perceptron import Perceptron
+from ...dynamics import Dynamics
+from ...errors import require
+from ...kinds import Kind
 from ...runtime import Scalar
 from ...space import normalise
-from ...terms import Attention, Potential, Sum, Term
-from ...weights import Weights
+from ...terms import Attention, Sum, Term
+from ..checks import require_fixed_numbers
 
 # e^beta must not overflow in form A, nor its product with masses and curvatures.
 LARGEST_BETA = 600.0
-# Activations whose derivative jumps at 0.
-KINKED = ("relu",)
 
 
 class Landscape(eqx.Module):
@@ -39,9 +36,8 @@ class Landscape(eqx.Module):
     beta: Float[Array, ""]
     scale: Float[Array, ""]
     B: Float[Array, "d d"] | None
-    external: tuple[Perceptron | Potential, ...]
-    normalised: bool = eqx.field(static=True)
-    shifted: bool = eqx.field(static=True)
+    external: tuple[Term, ...]
+    kind: Kind
 
     @staticmethod
     def of(model: Dynamics) -> Landscape:
@@ -52,7 +48,7 @@ class Landscape(eqx.Module):
         require(beta.ndim == 0, "a landscape needs one beta, got a vector; take them one at a time")
         require(float(beta) > 0, "at beta = 0 attention has no kernel e^{beta <x,y>}; use beta > 0")
         require(
-            own.shifted or float(beta) < LARGEST_BETA,
+            float(own.strength()) < np.exp(LARGEST_BETA),
             f"e^beta overflows at beta={float(beta):g}; use USA(beta, 'metastability') with the "
             "perceptron's omega times e^{-beta}",
         )
@@ -62,26 +58,25 @@ class Landscape(eqx.Module):
     def unchecked(model: Dynamics) -> Landscape:
         """The numbers of a model that has a landscape, or of its opposite; also of traced models."""
         attention = model.attentions()[0]
-        external = tuple(part for part in _parts(model.terms) if not isinstance(part, Attention))
-        kind, B = attention.kind, attention.weights.at(0.0).B
-        shifted = isinstance(kind, Softmax) or kind.convention == "metastability"  # type: ignore[union-attr]
+        external = tuple(part for part in model.parts() if not part.interacts)
+        B = attention.weights.at(0.0).B
         return Landscape(
-            attention.beta,
-            jnp.ones(()),
-            None if B is None else B[0],
-            external,  # type: ignore[arg-type]
-            isinstance(kind, Softmax),
-            shifted,
+            attention.beta, jnp.ones(()), None if B is None else B[0], external, attention.kind
         )
 
     def check_dimension(self, d: int) -> None:
         """Refuse atoms of another dimension than the weights have."""
-        rows = [term.inner.shape[-1] for term in self.external if isinstance(term, Perceptron)]
+        rows = [term.dimension for term in self.external]
         for width in rows if self.B is None else [*rows, self.B.shape[-1]]:
             require(
-                width == d,
+                width in (None, d),
                 f"the atoms have {d} coordinates, the model's weights {width}; use the same number",
             )
+
+    @property
+    def normalised(self) -> bool:
+        """Whether attention is divided by its partition function."""
+        return self.kind.averages
 
     @property
     def has_energy(self) -> bool:
@@ -94,17 +89,12 @@ class Landscape(eqx.Module):
 
     def potential(self, x: Float[Array, " d"]) -> Float[Array, ""]:
         """f(x): energy per mass of the external terms."""
-        total = jnp.zeros(())
-        for term in self.external:
-            if isinstance(term, Perceptron):
-                total += term.potential(x[None])[0] / 2.0
-            else:
-                total += term.function(x)
-        return self.scale * total
+        found = [term.potential(0.0, x[None]) for term in self.external]
+        return self.scale * sum((f[0] for f in found if f is not None), jnp.zeros(()))
 
     def strength(self) -> Array:
         """s: what multiplies e^{beta (r - 1)}."""
-        return jnp.ones(()) if self.shifted else jnp.exp(self.beta)
+        return self.kind.speed(self.beta)
 
     def keys(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """B x_j."""
@@ -213,11 +203,8 @@ class Landscape(eqx.Module):
 
     def kink_distances(self, x: Float[Array, "n d"]) -> Float[Array, "n neuron"]:
         """|a_j . x_i|/|a_j| of the neurons whose activation has a kink: sine of the angle to it."""
-        rows = [
-            jnp.abs(x @ normalise(term.inner).T)
-            for term in self.external
-            if isinstance(term, Perceptron) and term.activation.name in KINKED
-        ]
+        found = [term.kinks() for term in self.external]
+        rows = [jnp.abs(x @ normalise(kinks.inner).T) for kinks in found if kinks is not None]
         return jnp.concatenate(rows, axis=-1) if rows else jnp.zeros((x.shape[0], 0))
 
 
@@ -241,26 +228,12 @@ def moved(x: Array, frames: Array, coordinates: Float[Array, "n t"]) -> Float[Ar
 
 def reversed_model(model: Dynamics) -> Dynamics:
     """The model whose velocity is the opposite: descent of the energy."""
-    terms = [_reversed(term) for term in _parts(model.terms)]
+    return _with_terms(model, [term.opposite() for term in model.parts()])
+
+
+def _with_terms(model: Dynamics, terms: list[Term]) -> Dynamics:
     total = terms[0] if len(terms) == 1 else Sum(tuple(terms))
     return eqx.tree_at(lambda own: own.terms, model, total)
-
-
-def _reversed(term: Term) -> Term:
-    if isinstance(term, Attention):
-        B = term.weights.at(0.0).B
-        weights = Weights(B=B, V=-1.0 if B is None else -B)
-        return Attention(weights, term.beta, term.kind, term.mask)
-    if isinstance(term, Perceptron):
-        assert term.omega is not None
-        return Perceptron.gradient(-term.omega, term.inner, term.activation)
-    assert isinstance(term, Potential)
-    function = term.function
-    return Potential(lambda x: -function(x))
-
-
-def _parts(term: Term) -> tuple[Term, ...]:
-    return term.terms if isinstance(term, Sum) else (term,)
 
 
 def _check_gradient(model: Dynamics) -> None:
@@ -269,35 +242,37 @@ def _check_gradient(model: Dynamics) -> None:
         model.noise is None, f"{model.label} has noise: it has no critical points; leave noise out"
     )
     require(
-        model.normalisation is None and isinstance(model.frame, Lab),
+        model.normalisation is None and model.frame.is_original,
         f"{model.label} has a normalisation or frame of its own; the landscape is that of the plain flow",
     )
+    require_fixed_numbers(model, "critical points")
     attentions = model.attentions()
     require(
         len(attentions) == 1,
         f"a landscape needs one attention term, {model.label} has {len(attentions)}",
     )
     _check_attention(attentions[0])
-    for part in _parts(model.terms):
-        _check_external(part)
+    for part in model.parts():
+        require(
+            part.interacts or part.is_gradient,
+            f"this {type(part).__name__} is not the gradient of a potential; use "
+            "Perceptron.gradient(omega, a) or Potential(f)",
+        )
 
 
 def _check_attention(attention: Attention) -> None:
-    kind, weights = attention.kind, attention.weights
-    exponential = kind == Softmax() or (
-        isinstance(kind, Unnormalised) and kind.convention in ("perspective", "metastability")
-    )
+    kind = attention.kind
     require(
-        exponential and isinstance(attention.mask, Full),
-        f"{type(kind).__name__} attention with a {type(attention.mask).__name__} mask does not follow a "
+        kind.exponential and attention.mask.sees_all,
+        f"{kind.name} attention with a {type(attention.mask).__name__} mask does not follow a "
         "gradient; use SA or USA without a mask",
     )
     advice = (
         "attention follows a gradient only for Q = K = I and V = I, or for one symmetric B with V = B; "
         "for repulsion ask for direction='descent' instead of V=-1"
     )
-    if not isinstance(weights, Weights) or weights.Q is not None or weights.K is not None:
-        raise InputError(advice)
+    weights = attention.weights.at(0.0)
+    require(weights.Q is None and weights.K is None, advice)
     if weights.B is None:
         require(weights.V is None or (weights.V.ndim == 0 and float(weights.V) == 1.0), advice)
         return
@@ -309,31 +284,8 @@ def _check_attention(attention: Attention) -> None:
     )
 
 
-def _check_external(term: Term) -> None:
-    if isinstance(term, Attention | Potential):
-        return
-    if isinstance(term, Perceptron) and term.has_fixed_potential:
-        return
-    raise InputError(
-        f"this {type(term).__name__} is not the gradient of a potential; use "
-        "Perceptron.gradient(omega, a) or Potential(f)"
-    )
-
-
 def with_parameter(model: Dynamics, name: str, value: float) -> Dynamics:
     """The model with another `beta`, or with the omega of its perceptrons multiplied by `scale`."""
     if name == "beta":
         return eqx.tree_at(lambda own: own.attentions()[0].beta, model, jnp.asarray(float(value)))
-    terms = [_scaled(term, value) for term in _parts(model.terms)]
-    total = terms[0] if len(terms) == 1 else Sum(tuple(terms))
-    return eqx.tree_at(lambda own: own.terms, model, total)
-
-
-def _scaled(term: Term, factor: float) -> Term:
-    if isinstance(term, Perceptron):
-        assert term.omega is not None
-        return Perceptron.gradient(factor * term.omega, term.inner, term.activation)
-    if isinstance(term, Potential):
-        function = term.function
-        return Potential(lambda x: factor * function(x))
-    return term
+    return _with_terms(model, [term.scaled(value) for term in model.parts()])

@@ -22,8 +22,6 @@ from jaxtyping import Array, Float
 from ...density import Density, Discretisation
 from ...dynamics import Dynamics
 from ...errors import require
-from ...kinds import Unnormalised
-from ...terms import Attention
 from ..circle import Fourier
 from ..continuation import Curve, Point, follow
 from ..zonal import Zonal
@@ -104,12 +102,9 @@ class Branch:
         ]
 
     def _check_free_energy(self) -> None:
-        terms = self.equation.model.parts()
+        model = self.equation.model
         require(
-            all(
-                isinstance(term, Attention) and isinstance(term.kind, Unnormalised)
-                for term in terms
-            ),
+            all(not term.kind.averages for term in model.attentions()),
             f"{self.equation.model.label} has no free energy whose gradient flow it is, only USA has; "
             "compare states by `growths` or `unstable` instead",
         )

@@ -22,13 +22,12 @@ from jaxtyping import Array, Float
 from ...density import Discretisation
 from ...dynamics import Dynamics
 from ...errors import InputError, require
-from ...kinds import Unnormalised
 from ...noise import Brownian
 from ...runtime import Scalar
 from ...terms import Attention
-from ...weights import Weights
+from ..checks import require_fixed_numbers
 from ..galerkin import Basis, Galerkin
-from ..kernel import KernelSeries, is_plain
+from ..kernel import KernelSeries, plain_attention
 from ..zonal import ZonalBasis
 
 
@@ -42,20 +41,20 @@ class Stationary(eqx.Module):
         """Phi at the nodes, up to a constant: the field is its gradient."""
         parts = [
             self._of_term(term, series, state)
-            for term, series in zip(self.model.parts(), self.scheme.series, strict=True)
-            if isinstance(term, Attention) and series is not None
+            for term, series in zip(self.model.attentions(), self.scheme.series, strict=True)
+            if series is not None
         ]
         return sum(parts[1:], parts[0])
 
     def _of_term(
         self, term: Attention, series: KernelSeries, state: Array
     ) -> Float[Array, " node"]:
-        assert isinstance(term.weights, Weights)
-        V = 1.0 if term.weights.V is None else term.weights.V
+        weights = term.weights.at(0.0)
+        V = 1.0 if weights.V is None else weights.V
         degrees = self.scheme.basis.degrees.astype(int)
         # sum over l >= 1 of a_l/beta, finite at beta = 0: Z e^{-beta} = a_0 + beta wave
         wave = self.scheme.basis.synthesise(series.potential[degrees] * state)
-        if isinstance(term.kind, Unnormalised):
+        if not term.kind.averages:
             return V * term.kind.speed(term.beta) * wave
         wave = wave / series.partition[0]
         positive = jnp.where(term.beta > 0, term.beta, 1.0)
@@ -74,6 +73,7 @@ class Stationary(eqx.Module):
 
 def stationary_equation(model: Dynamics, on: Discretisation) -> Stationary:
     """The equation, or InputError for models whose stationary states it does not describe."""
+    require_fixed_numbers(model, "stationary states")
     on.check(model)
     scheme = on.scheme()
     if not isinstance(scheme, Galerkin):
@@ -82,7 +82,7 @@ def stationary_equation(model: Dynamics, on: Discretisation) -> Stationary:
         )
     for term in model.parts():
         require(
-            isinstance(term, Attention) and is_plain(term),
+            plain_attention(term) is not None,
             f"stationary states are those of plain SA or USA, whose field is a gradient; {model.label} "
             "has another term: solve the equation in time instead",
         )
@@ -91,11 +91,12 @@ def stationary_equation(model: Dynamics, on: Discretisation) -> Stationary:
 
 def temperature_of(model: Dynamics) -> Float[Array, ""]:
     """The temperature of the model's noise, or InputError without noise."""
-    if not isinstance(model.noise, Brownian) or float(model.noise.temperature) <= 0:
+    T = model.temperature()
+    if T is None or float(T) <= 0:
         raise InputError(
             "without noise stationary densities are sums of atoms; give noise=Brownian(temperature)"
         )
-    return model.noise.temperature
+    return T
 
 
 def at_temperature(model: Dynamics, temperature: Scalar) -> Dynamics:

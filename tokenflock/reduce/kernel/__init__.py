@@ -11,10 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...errors import require
-from ...kinds import Softmax, Unnormalised, safe_divide
-from ...masks import ALiBi, Causal, Full
+from ...kinds import safe_divide
 from ..base import Problem, Reduction, Task, largest_score, machine_epsilon
-from ..peak import KnownPeak, sees_itself
+from ..peak import KnownPeak
 from ..tiled import Tiled
 from . import narrow, wide
 from .instructions import LOG2E
@@ -66,18 +65,17 @@ def refuse(task: Task, interpret: bool) -> None:
         f"GpuKernel needs an NVIDIA GPU, this machine computes on {task.platform}; use reduction=Tiled()",
     )
     require(
-        isinstance(task.kind, (Softmax, Unnormalised)),
-        f"GpuKernel sums exponentials (softmax and USA), not {type(task.kind).__name__} attention; use "
+        task.kind.exponent is not None,
+        f"GpuKernel sums exponentials (softmax and USA), not {task.kind.name} attention; use "
         "reduction=Tiled()",
     )
     require(
         task.d <= WIDEST,
         f"GpuKernel needs d <= {WIDEST}, got d={task.d}; use reduction=Tiled()",
     )
-    known = isinstance(task.mask, (Full, Causal, ALiBi))
-    plain = isinstance(task.mask, Full) or isinstance(task.kind, Softmax)
+    known = task.mask.sees_all or (task.mask.causal and task.kind.averages)
     require(
-        known and plain,
+        known,
         f"GpuKernel does not know {type(task.mask).__name__} masks with {type(task.kind).__name__} "
         "attention; use reduction=Tiled()",
     )
@@ -106,7 +104,7 @@ def _sums(interpret: bool, problem: Problem) -> Array:
     form = _Exponents.of(problem)
     facts = {
         "ordered": problem.mask.needs_order,
-        "skips_own": problem.drop_self or not sees_itself(problem.mask),
+        "skips_own": problem.drop_self or not problem.mask.sees_itself,
         "interpret": interpret,
     }
     if max(problem.keys.shape[1], problem.values.shape[1]) <= NARROW:
@@ -125,31 +123,31 @@ class _Exponents(eqx.Module):
     @staticmethod
     def of(problem: Problem) -> _Exponents:
         """The exponents of a problem, with a peak that keeps them at most zero."""
-        beta = problem.beta * LOG2E
+        kind, beta = problem.kind, problem.beta * LOG2E
         top = jnp.max(problem.log_weights)
         bias = (problem.log_weights - top) * LOG2E
-        if not problem.kind.bilinear:
-            # -beta |q - k|^2 = 2 beta <q, k> - beta |k|^2, up to a constant of the row.
-            bias = bias - beta * jnp.sum(problem.keys**2, axis=-1)
-            beta = 2 * beta
-        if isinstance(problem.mask, ALiBi):
-            bias = bias + problem.mask.slope * LOG2E * jnp.arange(bias.size) / bias.size
-        queries = (problem.queries * beta).astype(jnp.float32)
+        of_keys = kind.key_bias(problem.keys, beta)
+        bias = bias if of_keys is None else bias + of_keys
+        if problem.mask.decay is not None:
+            bias = bias + problem.mask.decay * LOG2E * jnp.arange(bias.size) / bias.size
+        assert kind.exponent is not None
+        queries = (problem.queries * (kind.exponent * beta)).astype(jnp.float32)
         form = _Exponents(queries, bias.astype(jnp.float32), None, top)
-        return form._with_peak(problem, beta)
+        return form._with_peak(problem)
 
-    def _with_peak(self, problem: Problem, beta: Array) -> _Exponents:
-        if isinstance(problem.kind, Unnormalised):
-            return self._shifted(problem.beta * LOG2E)
+    def _with_peak(self, problem: Problem) -> _Exponents:
+        if not problem.kind.averages:
+            return self._shifted(problem.kind.shift(problem.beta) * LOG2E)
         if KnownPeak.of(problem) is None:
             return self
-        # The row's own exponent: beta <x, x>, or 2 beta <x, x> - beta |x|^2 of an L2 score.
-        form = self._shifted(beta if problem.kind.bilinear else beta / 2)
-        if not isinstance(problem.mask, ALiBi):
+        # The row's own exponent, less what of it depends on the row alone.
+        own = _own_exponent(problem)
+        form = self._shifted(own)
+        if problem.mask.decay is None:
             return form
         # Of the columns it can see, its own has the largest bias, or the first if the slope falls.
         positions = jnp.arange(self.queries.shape[0])
-        slope = jnp.maximum(problem.mask.slope, 0.0)
+        slope = jnp.maximum(problem.mask.decay, 0.0)
         return form.peaked(slope * LOG2E * positions / self.bias.size)
 
     def _shifted(self, constant: Array) -> _Exponents:
@@ -163,19 +161,27 @@ class _Exponents(eqx.Module):
     def finish(self, problem: Problem, sums: Float[Array, "rows w"]) -> Array:
         """The kind's normalisation of numerator and partition function."""
         numerator, partition = sums[:, :-1], sums[:, -1:]
-        if isinstance(problem.kind, Unnormalised):
+        if not problem.kind.averages:
             mass = jnp.sum(jnp.exp(problem.log_weights - self.largest_mass))
             if self.peaks is not None:
                 # Nothing times a peak beyond float32 is still nothing.
                 scaled = numerator * jnp.exp2(self.peaks)[:, None]
                 numerator = jnp.where(numerator == 0, 0.0, scaled)
             return problem.kind.speed(problem.beta) * numerator / mass
-        if problem.drop_self and sees_itself(problem.mask):
+        if problem.drop_self and problem.mask.sees_itself:
             rows = self.queries.shape[0]
             own = jnp.sum(self.queries * problem.keys[:rows], axis=-1) + self.bias[:rows]
             own = own if self.peaks is None else own - self.peaks
             partition = partition + jnp.exp2(own)[:, None]
         return safe_divide(numerator, partition)
+
+
+def _own_exponent(problem: Problem) -> Array:
+    """a beta <x, x> + b of a unit token with itself, in powers of two: 2 beta - beta of an L2 score."""
+    kind, beta = problem.kind, problem.beta * LOG2E
+    assert kind.exponent is not None
+    bias = kind.key_bias(jnp.eye(1, problem.keys.shape[1]), beta)
+    return kind.exponent * beta + (0.0 if bias is None else bias[0])
 
 
 def _narrow(problem: Problem, form: _Exponents, facts: dict) -> Array:
@@ -208,7 +214,7 @@ def _wide(problem: Problem, form: _Exponents, facts: dict) -> Array:
 
 def _seeks_peak(problem: Problem) -> bool:
     """Whether exponents could rise above zero, or stay far below it in a whole row."""
-    if isinstance(problem.kind, Unnormalised):
+    if not problem.kind.averages:
         return not (problem.own_keys and problem.unit_keys)
     return KnownPeak.of(problem) is None
 

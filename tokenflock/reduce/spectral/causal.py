@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ...masks import ALiBi
 from ..base import Problem
 from .blocks import Compensated, Rows, Tokens, as_rows, at_features, sums_of_features
 from .plan import Plan, chunk_size
@@ -58,14 +57,14 @@ def causal_rows(
     empty = Compensated.zeros((plan.basis.size, problem.values.shape[-1] + 1), tokens.keys.dtype)
     _, (out, fine) = jax.lax.scan(visit, empty, (tokens, Rows.of(problem, tokens, good, chunk)))
     # The first row of a mask without the self term sees nobody: its sum is 0, and so is ours.
-    alone = not getattr(problem.mask, "self_term", True)
+    alone = not problem.mask.sees_itself
     return as_rows(out, n), fine.reshape(-1)[:n] | ((jnp.arange(n) == 0) & alone)
 
 
 def _decay(problem: Problem, chunk: int) -> Decay:
     """The mask's factors as functions of places in a chunk."""
     mask, n, dtype = problem.mask, problem.keys.shape[0], problem.keys.dtype
-    slope = mask.slope / n if isinstance(mask, ALiBi) else jnp.zeros(())
+    slope = jnp.zeros(()) if mask.decay is None else mask.decay / n
     places = jnp.arange(chunk)
     log_inside = mask.log_factor(places, places, n)
     assert log_inside is not None

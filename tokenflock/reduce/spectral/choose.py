@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import jax
 
 from ...errors import InputError, require
-from ...kinds import Kind, Linear, Softmax, Weighted
-from ...masks import ALiBi, Causal, Full, Mask
+from ...kinds import Kind
+from ...masks import Mask
 from ...runtime import is_traced
 from ..base import Problem, Task, machine_epsilon
 from . import series
@@ -17,7 +17,6 @@ from .plan import (
     Basis,
     amplification,
     choose_basis,
-    exponent,
     rounding,
     series_dimension,
     wide_dtype,
@@ -52,15 +51,15 @@ def choose(tasks: Sequence[Task], tol: float, degree: int | None, reach: float |
     """One choice that serves every task."""
     for task in tasks:
         refuse_unsupported(task.kind, task.mask, task.unit_keys)
-    # A linear kind is its own polynomial: exact for any beta and any queries.
-    open_ended = [task for task in tasks if not isinstance(task.kind, Linear)]
+    # A kind that is its own polynomial is exact for any beta and any queries.
+    open_ended = [task for task in tasks if task.kind.polynomial_degree is None]
     if not open_ended:
-        return _linear_choice(tasks, reach)
+        return _polynomial_choice(tasks, reach)
     reach = max(_reach(task, reach) for task in open_ended)
     span = max(_argument(task, reach, degree is not None) for task in open_ended)
     if degree is None:
         degree = max(_degree(task, reach, tol) for task in open_ended)
-    elif any(exponent(task.kind) is not None for task in open_ended):
+    elif any(task.kind.exponent is not None for task in open_ended):
         span = _span_of(degree, series_dimension(tasks[0].d), tol, span)
     bases = [_basis(task, degree) for task in open_ended]
     for task, basis in zip(open_ended, bases, strict=True):
@@ -70,14 +69,14 @@ def choose(tasks: Sequence[Task], tol: float, degree: int | None, reach: float |
     return Choice(degree, reach, span, max(basis.size for basis in bases))
 
 
-def _linear_choice(tasks: Sequence[Task], reach: float | None) -> Choice:
-    """Degree 2 where it is cheap: the energy of a linear kind is a square."""
+def _polynomial_choice(tasks: Sequence[Task], reach: float | None) -> Choice:
+    """One degree more where it is cheap: the energy of such a kind sums its primitive."""
     first = tasks[0]
     known = [task.reach for task in tasks if task.reach is not None]
-    square = count(first.d, 2) <= _affordable(first.n)
-    return Choice(
-        2 if square else 1, max([1.0, *known]) if reach is None else reach, 0.0, first.d + 1
-    )
+    degree = max(task.kind.polynomial_degree or 0 for task in tasks)
+    higher = count(first.d, degree + 1) <= _affordable(first.n)
+    span = max([1.0, *known]) if reach is None else reach
+    return Choice(degree + 1 if higher else degree, span, 0.0, count(first.d, degree))
 
 
 def _basis(task: Task, degree: int) -> Basis:
@@ -88,7 +87,7 @@ def refuse_unsupported(kind: Kind, mask: Mask, unit_keys: bool) -> None:
     """Refuse what has no zonal series, or no series here."""
     _refuse_kind(kind)
     require(
-        isinstance(mask, (Full, Causal, ALiBi)),
+        mask.sees_all or mask.causal,
         f"Spectral knows the masks Full, Causal and ALiBi, got {type(mask).__name__}; "
         "use reduction=Tiled()",
     )
@@ -104,18 +103,17 @@ def refuse_other_rows(problem: Problem) -> None:
     """Refuse an ordered mask whose rows are not the tokens in their order."""
     rows, columns = problem.queries.shape[0], problem.keys.shape[0]
     require(
-        rows == columns or isinstance(problem.mask, Full),
+        rows == columns or problem.mask.sees_all,
         f"an ordered mask is summed by prefixes of the tokens themselves, but there are {rows} rows "
         f"and {columns} tokens; use reduction=Tiled()",
     )
 
 
 def _refuse_kind(kind: Kind) -> None:
-    if exponent(kind) is not None or isinstance(kind, Weighted):
+    if kind.has_series:
         return
-    name = "softmax of this score" if isinstance(kind, Softmax) else type(kind).__name__
     raise InputError(
-        f"{name} attention is not a sum of a smooth function of <q, k>, which a series needs; "
+        f"{kind.name} attention is not a sum of a smooth function of <q, k>, which a series needs; "
         "use reduction=Tiled() or Dense()"
     )
 
@@ -141,7 +139,7 @@ def refuse_transform(tasks: Sequence[Task]) -> None:
     )
     for task in tasks:
         require(
-            task.d == 2 and isinstance(task.mask, Full),
+            task.d == 2 and task.mask.sees_all,
             f"evaluate='finufft' sums over the circle with a full mask, got d={task.d} and "
             f"{type(task.mask).__name__}; leave evaluate out",
         )
@@ -165,16 +163,15 @@ def _argument(task: Task, reach: float, degree_known: bool) -> float:
             degree_known, f"Spectral chooses its degree from beta, which is traced here; {SETTLE}"
         )
         return 0.0
-    return (exponent(task.kind) or 0.0) * task.beta * reach
+    return (task.kind.exponent or 0.0) * task.beta * reach
 
 
 def _degree(task: Task, reach: float, tol: float) -> int:
     """The degree that one task needs."""
     dimension = series_dimension(task.d)
     kind = task.kind
-    if exponent(kind) is not None:
+    if kind.exponent is not None:
         return series.needed_degree(_argument(task, reach, False), dimension, tol)
-    assert isinstance(kind, Weighted)
     assert task.beta is not None
     if is_traced(kind):
         raise InputError(
@@ -232,7 +229,7 @@ def _affordable(n: int) -> int:
 def _refuse_too_precise(task: Task, tol: float, basis: Basis, span: float) -> None:
     """Refuse a tolerance that rounding alone would miss on evenly spread tokens."""
     even = 1.0
-    if isinstance(task.kind, Softmax):
+    if task.kind.averages:
         even = series.evenly_spread(span, series_dimension(task.d))
     lost = 4.0 * rounding(basis, task.n, task.mask) * amplification(basis, span) / even
     floor = max(lost, 8.0 * machine_epsilon(task.precision))

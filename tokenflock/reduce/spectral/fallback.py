@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from ...kinds import Carry, Fold
-from ...masks import Full
+from ...kinds import Carry
 from ..base import Problem
 from .blocks import cut, unit
 from .causal import causal_rows
@@ -30,7 +29,7 @@ def series_rows(
     problem: Problem, plan: Plan, good: Bool[Array, " rows"] | None = None
 ) -> tuple[Float[Array, "rows m"], Bool[Array, " rows"]]:
     """The sums of the series, 0 on rows where they may be off by more than tol; and where they are not."""
-    rows = full_rows if isinstance(problem.mask, Full) else causal_rows
+    rows = full_rows if problem.mask.sees_all else causal_rows
     return rows(problem, plan, good)
 
 
@@ -87,8 +86,8 @@ def _over_bad_rows(step: Any, start: Any, good: Bool[Array, " rows"]) -> Any:
 
 def direct_rows(problem: Problem, rows: Int[Array, " r"]) -> Float[Array, "r m"]:
     """The sums of some rows over all tokens, in tiles, by the fold of the kind itself."""
-    kind = problem.kind
-    assert isinstance(kind, Fold)
+    kind = problem.kind.fold()
+    assert kind is not None
     n = problem.keys.shape[0]
     size = min(COLUMNS, n)
     queries = problem.queries[jnp.minimum(rows, problem.queries.shape[0] - 1)]

@@ -7,8 +7,8 @@ import dataclasses
 import jax
 import numpy as np
 
-from ...kinds import DotProduct, Kind, Linear, Softmax, SquaredDistance, Unnormalised
-from ...masks import ALiBi, Full, Mask
+from ...kinds import Kind
+from ...masks import Mask
 from ..base import Problem, machine_epsilon
 from . import series
 from .circle import Fourier
@@ -27,17 +27,6 @@ HELD_AT_ONCE = 2**19
 CHUNK, LONG_CHUNK = 64, 1024
 # Rounding inside FINUFFT keeps it from more.
 FINEST_TRANSFORM = 2e-14
-
-
-def exponent(kind: Kind) -> float | None:
-    """The factor a of weights e^{a beta <q, k>}, up to a function of the row; None for other kinds."""
-    if isinstance(kind, Unnormalised):
-        return 1.0
-    if isinstance(kind, Softmax) and isinstance(kind.score, DotProduct):
-        return 1.0
-    if isinstance(kind, Softmax) and isinstance(kind.score, SquaredDistance):
-        return 2.0
-    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +68,11 @@ def choose_basis(d: int, degree: int, kind: Kind, own: bool) -> Basis:
 
     A computed series knows one length of queries; for others it is a polynomial in <q, k>.
     """
-    if isinstance(kind, Linear):
-        return Products(d, 1)
-    if d == 2 and (own or exponent(kind) is not None):
+    if kind.polynomial_degree is not None:
+        return Products(d, kind.polynomial_degree)
+    if d == 2 and (own or kind.exponent is not None):
         return Fourier(degree)
-    if d == 3 and (own or exponent(kind) is not None):
+    if d == 3 and (own or kind.exponent is not None):
         return SphericalHarmonics(degree)
     return Products(d, degree)
 
@@ -96,7 +85,7 @@ def make_plan(
     dimension = 2 if isinstance(basis, Products) else problem.keys.shape[1]
     n = problem.keys.shape[0]
     precision = None
-    if transform and isinstance(basis, Fourier) and isinstance(problem.mask, Full):
+    if transform and isinstance(basis, Fourier) and problem.mask.sees_all:
         precision = transform_precision(basis, span, tol)
     extra = 0.0 if precision is None else transform_error(basis, precision)
     return Plan(
@@ -109,7 +98,7 @@ def make_plan(
         error=error_bound(basis, span, n, problem.mask) + extra,
         rounding=rounding(basis, n, problem.mask) + extra,
         block=block_size(n, basis.size),
-        bounded=not isinstance(problem.kind, Linear),
+        bounded=problem.kind.polynomial_degree is None,
         transform=precision,
     )
 
@@ -155,7 +144,7 @@ def rounding(basis: Basis, n: int, mask: Mask) -> float:
     per degree in features and coefficients, and the decay of ALiBi, rounded once per chunk.
     """
     unit = machine_epsilon(wide_dtype()) / 2.0
-    decays = n / chunk_size(n) if isinstance(mask, ALiBi) else 0.0
+    decays = 0.0 if mask.decay is None else n / chunk_size(n)
     return unit * (block_size(n, basis.size) + decays + basis.size + 8 * (basis.degree + 8))
 
 

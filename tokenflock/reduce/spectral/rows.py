@@ -7,10 +7,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ...kinds import Softmax, Unnormalised, Weighted, safe_divide
+from ...kinds import safe_divide
 from ..base import Problem
 from . import series
-from .plan import Plan, exponent
+from .plan import Plan
 from .products import monomials
 
 # Arguments are compared with the range of a series up to their own rounding.
@@ -36,7 +36,7 @@ class Scale(NamedTuple):
 
 def coefficients(problem: Problem, plan: Plan) -> Coefficients:
     """The coefficients of a problem's kind, as far as they do not depend on the row."""
-    factor = exponent(problem.kind)
+    factor = problem.kind.exponent
     if factor is None:
         return _computed(problem, plan)
     error = jnp.asarray(plan.error, problem.beta.dtype)
@@ -48,10 +48,8 @@ def coefficients(problem: Problem, plan: Plan) -> Coefficients:
 
 
 def _computed(problem: Problem, plan: Plan) -> Coefficients:
-    kind = problem.kind
-    assert isinstance(kind, Weighted)
     found, left_out, largest = series.computed(
-        kind, problem.beta, plan.radius, plan.d, plan.basis.degree
+        problem.kind, problem.beta, plan.radius, plan.d, plan.basis.degree
     )
     found = _in_basis(found, plan)
     # The quadrature rounds as well: by about (2 degree + 1) / 2 units in the coefficients of S^2.
@@ -103,7 +101,7 @@ def row_features(
 
 
 def _own_law(problem: Problem, plan: Plan, queries: Float[Array, "d c"]) -> tuple[Array, Scale]:
-    factor = exponent(problem.kind)
+    factor = problem.kind.exponent
     assert factor is not None
     lengths, directions = _polar(queries)
     arguments = factor * problem.beta * lengths
@@ -125,12 +123,10 @@ def pair_weights(
     problem: Problem, products: Float[Array, "r c"], reference: Array
 ) -> Float[Array, "r c"]:
     """The scaled weights of pairs with given <q_i, k_j>."""
-    factor = exponent(problem.kind)
+    factor = problem.kind.exponent
     if factor is not None:
         return jnp.exp(factor * problem.beta * products - reference)
-    kind = problem.kind
-    assert isinstance(kind, Weighted)
-    return kind.weight(problem.beta * products, problem.beta)
+    return problem.kind.weight(problem.beta * products, problem.beta)
 
 
 def finish(
@@ -146,14 +142,12 @@ def finish(
     if good is None:
         good = _within_bound(problem, plan, shared, scale, total[-1], mass)
     kind = problem.kind
-    if isinstance(kind, Softmax):
+    if kind.averages:
         out = safe_divide(total[:-1], jnp.where(good, total[-1], 1.0))
     else:
-        assert isinstance(kind, Weighted)
         out = kind.speed(problem.beta) * safe_divide(total[:-1], jnp.where(good, mass, 1.0))
-    if isinstance(kind, Unnormalised):
-        # The kind sums e^{beta (<q, k> - 1)}.
-        out = out * jnp.exp(scale.reference - problem.beta)
+        if kind.exponent is not None:
+            out = out * jnp.exp(scale.reference - kind.shift(problem.beta))
     return jnp.where(good, out, 0.0), good
 
 
@@ -172,7 +166,7 @@ def _within_bound(
     """
     # The derivative of a quotient holds 1/Z^2, which must not overflow.
     sees = mass > jnp.finfo(partition.dtype).tiny ** 0.4
-    if isinstance(problem.kind, Softmax):
+    if problem.kind.averages:
         close = 2.0 * shared.error * mass <= plan.tol * partition
     else:
         close = shared.error <= plan.tol

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...kinds import Weighted
+from ...kinds import Kind
 
 # Share of tol left to the truncation where tokens are spread evenly: a row that meets 20 times fewer
 # tokens than that is still within tol.
@@ -108,7 +108,7 @@ def largest_argument(degree: int, d: int, tol: float) -> float:
 
 
 def computed(
-    kind: Weighted, beta: Array, reach: float, d: int, degree: int
+    kind: Kind, beta: Array, reach: float, d: int, degree: int
 ) -> tuple[Float[Array, " degrees"], Float[Array, ""], Float[Array, ""]]:
     """Coefficients of f(beta reach u) in C_0, ..., C_degree by quadrature, the error of the cut, max |f|.
 
@@ -136,7 +136,7 @@ def _quadrature(d: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, (degrees[:, None] + 0.5) * table * weights
 
 
-def computed_degree(kind: Weighted, beta: float, reach: float, d: int, tol: float) -> int | None:
+def computed_degree(kind: Kind, beta: float, reach: float, d: int, tol: float) -> int | None:
     """The degree a kind's own series needs, or None where it decays too slowly."""
     longest = 8
     while longest <= LONGEST_COMPUTED[d]:

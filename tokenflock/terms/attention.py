@@ -1,83 +1,28 @@
-"""Terms of a velocity field: attention, perceptron, drift, potential. They are added with `+`.
-
-A term is v[mu](t, x): what a point x feels, at depth t, from the measure mu. A new model is a new
-value in one slot of a term, or a new term; nothing else in the library changes.
-"""
+"""Attention: what a token feels from the others, by kind, mask and weights."""
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .errors import InputError, require
-from .kinds import Kind, Softmax
-from .masks import Full, Mask
-from .measure import Measure
-from .reduce import Dense, Problem, Reduction, Task
-from .runtime import ArrayLike, Scalar, as_array, is_traced, known
-from .schedule import Quantity, Schedule, as_number, jumps_in, now, values_of
-from .space import Sphere
-from .weights import Weights, check_dimension, head_count, keys_are_tokens, reach
+from ..errors import InputError, require
+from ..kinds import Kind, Softmax, Unnormalised
+from ..kinds.gaussian import Affine, Gaussian, Head
+from ..masks import Full, Mask
+from ..measure import Measure
+from ..reduce import Dense, Problem, Reduction, Task
+from ..runtime import ArrayLike, Scalar, as_array, is_traced, known
+from ..schedule import Quantity, Schedule, now, values_of
+from ..space import Sphere
+from ..weights import Weights, check_dimension, head_count, keys_are_tokens, reach, shapes_of
+from .base import Term
 
-
-class Term(eqx.Module):
-    """A contribution to the velocity, before projection on the tangent space."""
-
-    @abc.abstractmethod
-    def field(
-        self, t: Scalar, x: Float[Array, "m d"], mu: Measure, reduction: Reduction
-    ) -> Float[Array, "m d"]:
-        """v[mu](t, x) at the points x."""
-
-    def tangent_field(
-        self, t: Scalar, x: Float[Array, "n d"], mu: Measure, reduction: Reduction
-    ) -> Float[Array, "n d"]:
-        """The field at the tokens of mu up to multiples of x_i, which a projection P_{x_i} removes."""
-        return self.field(t, x, mu, reduction)
-
-    def __add__(self, other: Term) -> Sum:
-        return Sum((*_parts(self), *_parts(other)))
-
-    def check(self, mu: Measure) -> None:
-        """Refuse a measure this term cannot act on."""
-
-    def jumps(self, t1: float) -> list[Any]:
-        """Times in (0, t1) where the term is discontinuous: those of its schedules."""
-        return jumps_in(self, t1)
-
-
-def _parts(term: Term) -> tuple[Term, ...]:
-    return term.terms if isinstance(term, Sum) else (term,)
-
-
-def _total(parts: list[Array]) -> Array:
-    return sum(parts[1:], parts[0])
-
-
-class Sum(Term):
-    """A sum of terms."""
-
-    terms: tuple[Term, ...]
-
-    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        return _total([term.field(t, x, mu, reduction) for term in self.terms])
-
-    def tangent_field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        return _total([term.tangent_field(t, x, mu, reduction) for term in self.terms])
-
-    def check(self, mu: Measure) -> None:
-        for term in self.terms:
-            term.check(mu)
-
-    def jumps(self, t1: float) -> list[Any]:
-        return [jump for term in self.terms for jump in term.jumps(t1)]
+# e^600 is far from the end of the range of doubles, e^710 beyond it.
+LARGEST_LIFT = 600.0
 
 
 class Attention(Term):
@@ -92,6 +37,7 @@ class Attention(Term):
     kind: Kind
     mask: Mask
     ranks: ClassVar[dict[str, tuple[int, ...]]] = {"beta": (0,)}
+    interacts: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -104,6 +50,9 @@ class Attention(Term):
         self.beta = _checked_beta(beta)
         self.kind = Softmax() if kind is None else kind
         self.mask = Full() if mask is None else mask
+
+    def attention(self) -> Attention:
+        return self
 
     def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         return self.carried(t, x, mu, mu.points, reduction)
@@ -206,15 +155,115 @@ class Attention(Term):
 
     def check(self, mu: Measure) -> None:
         check_dimension(self.weights, mu.d)
+        self.kind.check_mask(self.mask)
         if self.mask.needs_order and not mu.ordered:
             raise InputError(
                 f"{type(self.mask).__name__} masks need an order of the tokens, but this measure has "
                 "none (ordered=False); use mask=Full() or give tokens in reading order"
             )
 
+    # --- the energy -------------------------------------------------------------------------------
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether it may have a pair energy; matrices are compared by `Weights.tied_ratios`."""
+        return self.kind.has_energy and self.weights.is_fixed and self.mask.sees_all
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the field is the gradient of a function of Z: no matrices, no mask, e^{beta<x,y>}."""
+        plain = self.weights.is_fixed and not shapes_of(self.weights)
+        return plain and self.mask.sees_all and self.kind.exponential
+
+    def rising(self, d: int) -> Term | None:
+        """sum_h s c_h B_h int f(beta <x, B_h y>) y dmu, for V_h = c_h B_h with B_h symmetric."""
+        if not self.has_pairs:
+            return None
+        kind = Unnormalised("metastability") if self.kind.exponential else self.kind
+        # Known numbers at once, inside compiled code too: terms check what they are given.
+        with known():
+            weights = self.weights.at(0.0)
+            pull = (self.lift() if self.kind.exponential else 1.0) * weights.tied_ratios(d)
+            if not weights.matrices():
+                return Attention(Weights(V=pull[0]), self.beta, kind)
+            B = weights.bilinear(d)
+            return Attention(Weights(B=B, V=pull[:, None, None] * B), self.beta, kind)
+
+    def lift(self) -> Array:
+        """s e^beta, s the clock of the kind: what e^{-beta} E is multiplied with in the free energy.
+
+        SA climbs any multiple of E: beyond beta = 600, where E leaves the range of doubles, it is counted in
+        units of e^beta. Unnormalised attention has its own clock, and a field that leaves the range with it.
+        """
+        if not self.kind.averages:
+            return self.kind.speed(self.beta)
+        return jnp.exp(jnp.where(self.beta > LARGEST_LIFT, 0.0, self.beta))
+
+    def one_per_head(self, d: int) -> list[Attention]:
+        """One attention per head, with the scores of that head."""
+        require(
+            self.weights.is_fixed,
+            "the energy of a density is that of constant weights, these change with depth; leave it out of "
+            "save, or hold the weights fixed",
+        )
+        with known():
+            weights = self.weights.at(0.0)
+            if not weights.matrices():
+                return [Attention(None, self.beta, self.kind)]
+            return [Attention(Weights(B=B), self.beta, self.kind) for B in weights.bilinear(d)]
+
+    def opposite(self) -> Attention:
+        require(self.weights.is_fixed, "attention with weights that change has no fixed opposite")
+        weights = self.weights.at(0.0)
+        V = -1.0 if weights.V is None else -weights.V
+        turned = Weights(Q=weights.Q, K=weights.K, B=weights.B, V=V)
+        return Attention(turned, self.beta, self.kind, self.mask)
+
+    # --- Gaussian measures ------------------------------------------------------------------------
+
+    def check_gaussian(self, d: int) -> None:
+        check_dimension(self.weights, d)
+        require(self.mask.sees_all, "a Gaussian measure has no masks; use mask=Full()")
+        require(
+            self.kind.keeps_gaussians,
+            f"{self.kind.name} attention leaves the Gaussian family: its field at a Gaussian is not affine; "
+            "use Softmax, L2, Sinkhorn or Linear, or tokens",
+        )
+
+    def gaussian_heads(self, t: Scalar, d: int) -> list[Head]:
+        """The heads in force at time t; a given B = Q^T K enters, as in the sums, as queries B^T x."""
+        weights = self.weights.at(t)
+        count, identity = weights.heads, jnp.eye(d)
+
+        def matrix(given: Array | None, head: int) -> Array:
+            if given is None:
+                return identity
+            return given * identity if given.ndim == 0 else given[head]
+
+        queries = weights.Q if weights.B is None else jnp.swapaxes(weights.B, -1, -2)
+        return [
+            Head(matrix(queries, h), matrix(weights.K, h), matrix(weights.V, h), self.beta)
+            for h in range(count)
+        ]
+
+    def gaussian_field(self, t: Scalar, mu: Gaussian) -> Affine:
+        """The sum over heads of the kind's field."""
+        first, *others = (
+            self.kind.gaussian_field(head, mu) for head in self.gaussian_heads(t, mu.mean.size)
+        )
+        return sum(others, first)
+
+    def gaussian_virial(self, t: Scalar, mu: Gaussian, scaled: Gaussian) -> Array:
+        """<x, V y> averaged over x and the y that attention draws there, without slopes of the field."""
+        parts = [
+            jnp.trace(head.V @ self.kind.gaussian_moment(head, mu, scaled))
+            for head in self.gaussian_heads(t, mu.mean.size)
+        ]
+        return sum(parts[1:], parts[0])
+
 
 @known()
-def _checked_beta(beta: ArrayLike | Schedule) -> Any:
+def _checked_beta(beta: ArrayLike | Schedule) -> Quantity:
     if isinstance(beta, Schedule):
         for value in values_of(beta):
             require(
@@ -235,35 +284,3 @@ def _checked_beta(beta: ArrayLike | Schedule) -> Any:
             f"beta must be finite and >= 0, got {beta}; for repulsion use V=-I (Weights(V=-1.0))",
         )
     return array
-
-
-class Drift(Term):
-    """M x for a matrix M, or m x for a number m; a `Piecewise` of them where it changes with depth."""
-
-    matrix: Quantity = eqx.field(converter=as_number)
-    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"matrix": (0, 2)}
-
-    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        matrix = now(self, t).matrix
-        return matrix * x if matrix.ndim == 0 else x @ matrix.T
-
-    def check(self, mu: Measure) -> None:
-        for matrix in values_of(self.matrix):
-            require(
-                np.shape(matrix)[-2:] in ((), (mu.d, mu.d)) or np.ndim(matrix) == 1,
-                f"the drift matrix must be ({mu.d}, {mu.d}) or a number, got {np.shape(matrix)}",
-            )
-
-
-class Potential(Term):
-    """Gradient ascent of an external potential f: R^d -> R, any scalar JAX function, times a strength.
-
-    The strength is a number, or a `Piecewise` of numbers where it changes with depth.
-    """
-
-    function: Callable[[Array], Array] = eqx.field(static=True)
-    strength: Quantity = eqx.field(converter=as_number, default=1.0)
-    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"strength": (0,)}
-
-    def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
-        return now(self, t).strength * jax.vmap(jax.grad(self.function))(x)

@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
+import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from .errors import InputError, require
-from .measure import Measure
+from ..errors import InputError, require
+from ..measure import Measure
+from ..reduce import Reduction
+from ..runtime import ArrayLike, Scalar, known
+from ..schedule import Per, Schedule
+from .base import Kinks, Term
 from .neurons import Neurons, RandomNeurons, dimension_of, is_gradient
-from .reduce import Reduction
-from .runtime import ArrayLike, Scalar, known
-from .schedule import Per, Schedule
-from .terms import Term
 
 
 class Activation(eqx.Module):
@@ -24,14 +25,18 @@ class Activation(eqx.Module):
     name: str = eqx.field(static=True)
     sigma: Callable[[Array], Array] = eqx.field(static=True)
     primitive: Callable[[Array], Array] = eqx.field(static=True)
+    # A Lipschitz constant of sigma, NaN if none is known, and whether sigma' jumps at 0.
+    lipschitz: float = eqx.field(static=True, default=float("nan"))
+    has_kink: bool = eqx.field(static=True, default=False)
 
 
-RELU = Activation("relu", jax.nn.relu, lambda s: jax.nn.relu(s) ** 2)
+RELU = Activation("relu", jax.nn.relu, lambda s: jax.nn.relu(s) ** 2, 1.0, has_kink=True)
 # phi' = 2 s Phi(s). The primitive s^2 Phi(s) + s pdf(s) found in public code has an extra pdf(s).
 GELU = Activation(
     "gelu",
     lambda s: s * norm.cdf(s),
     lambda s: (s**2 - 1.0) * norm.cdf(s) + s * norm.pdf(s),
+    1.12891,
 )
 ACTIVATIONS = {activation.name: activation for activation in (RELU, GELU)}
 
@@ -126,17 +131,12 @@ class Perceptron(Term):
         """omega of a gradient-structured perceptron, where it is constant."""
         return self.neurons.omega
 
-    @property
-    def has_fixed_potential(self) -> bool:
-        """Whether the field is the gradient of one function at all times."""
-        return isinstance(self.weights, Neurons) and is_gradient(self.weights)
-
     def field(self, t: Scalar, x: Array, mu: Measure, reduction: Reduction) -> Array:
         now = self.weights.at(t)
         return self.activation.sigma(x @ now.inner.T + now.bias) @ now.outer.T
 
-    def potential(self, x: Float[Array, "m d"], t: Scalar = 0.0) -> Float[Array, " m"]:
-        """v(x) = sum_j omega_j phi(a_j . x); the field is P_x of its gradient over 2."""
+    def v(self, x: Float[Array, "m d"], t: Scalar = 0.0) -> Float[Array, " m"]:
+        """v(x) = sum_j omega_j phi(a_j . x) (2601.21366); the field is its gradient over 2."""
         now = self.weights.at(t)
         if now.omega is None:
             raise InputError(
@@ -146,5 +146,43 @@ class Perceptron(Term):
         return self.activation.primitive(x @ now.inner.T) @ now.omega
 
     def check(self, mu: Measure) -> None:
-        d = dimension_of(self.weights)
+        d = self.dimension
         require(d == mu.d, f"this perceptron acts on d={d}, the tokens have d={mu.d}")
+
+    # --- of gradient structure --------------------------------------------------------------------
+
+    def potential(self, t: Scalar, x: Array) -> Array | None:
+        """v/2."""
+        return self.v(x, t) / 2.0 if is_gradient(self.weights) else None
+
+    @property
+    def is_gradient(self) -> bool:
+        return self.weights.is_fixed and is_gradient(self.weights)
+
+    def opposite(self) -> Perceptron:
+        return self.scaled(-1.0)
+
+    def scaled(self, factor: Scalar) -> Perceptron:
+        own = self.neurons
+        omega = None if own.omega is None else factor * own.omega
+        outer = factor * own.outer if omega is None else (omega[:, None] * own.inner).T
+        return Perceptron(own.inner, outer, own.bias, self.activation, omega)
+
+    @property
+    def dimension(self) -> int:
+        return dimension_of(self.weights)
+
+    def turn_conditions(self, generators: np.ndarray, present: bool) -> np.ndarray:
+        """G a_j of all neurons in use: turns about them leave the term as it is."""
+        used = np.asarray(self.omega) != 0 if present else np.zeros(0, dtype=int)
+        return (generators @ np.asarray(self.inner)[used].T).reshape(len(generators), -1)
+
+    def kinks(self) -> Kinks | None:
+        if not self.activation.has_kink or self.omega is None:
+            return None
+        return Kinks(self.omega, self.inner)
+
+    def curvature_bound(self) -> float:
+        """sum_j |omega_j| |a_j|^2 times the Lipschitz constant of sigma."""
+        size = np.abs(np.asarray(self.omega)) @ np.sum(np.asarray(self.inner) ** 2, axis=-1)
+        return self.activation.lipschitz * float(size)

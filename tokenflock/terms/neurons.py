@@ -16,9 +16,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from .errors import require
-from .runtime import ArrayLike, Scalar, as_array, known
-from .schedule import Per, Schedule, check_draws, layer_key, switches
+from ..errors import require
+from ..runtime import ArrayLike, Scalar, as_array, known
+from ..schedule import Per, Schedule, check_draws, layer_key, switches
 
 
 class NeuronSchedule(Schedule):
@@ -85,6 +85,10 @@ class Neurons(NeuronSchedule):
     def at(self, t: Scalar) -> Neurons:
         return self
 
+    @property
+    def is_fixed(self) -> bool:
+        return True
+
 
 class RandomNeurons(NeuronSchedule):
     """Independent draws, and fresh ones in every layer [m period, (m+1) period) when `period` is given.
@@ -148,6 +152,10 @@ class RandomNeurons(NeuronSchedule):
         outer = size * jr.normal(second, (self.d, self.width), dtype=jnp.float64)
         bias = self.bias * self.d**-0.5 * jr.normal(third, (self.width,), dtype=jnp.float64)
         return Neurons(inner, outer, bias)
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.period is None and self.per == "run"
 
     def jumps(self, t1: float) -> list[float]:
         return switches(self.period, t1)

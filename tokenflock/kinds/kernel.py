@@ -1,0 +1,47 @@
+"""Attention by any interaction phi(<x, y>)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .base import Weighted
+
+
+@dataclasses.dataclass(frozen=True)
+class Polynomial:
+    """phi(u) = sum_k c_k u^k."""
+
+    coefficients: tuple[float, ...]
+
+    def __call__(self, u: Array) -> Array:
+        return jnp.polyval(jnp.asarray(self.coefficients[::-1]), u)
+
+
+Interaction = Callable[[Array], Array] | list[float]
+
+
+def as_function(phi: Interaction) -> Callable[[Array], Array]:
+    """A function of <x, y>, from itself or from the coefficients of a polynomial."""
+    return phi if callable(phi) else Polynomial(tuple(float(c) for c in phi))
+
+
+class Kernel(Weighted):
+    """f = phi' for an interaction phi(<x,y>): field P_x int phi'(<x,y>) y dmu(y) (2405.18273).
+
+    phi(u) = e^{beta u}/beta is USA and phi(u) = u is its beta = 0. Scores are beta <q,k>, so leave
+    beta = 1 unless phi is meant to see the product. `phi` is any scalar JAX function.
+    """
+
+    phi: Callable[[Array], Array] = eqx.field(static=True)
+
+    def weight(self, scores: Array, beta: Array) -> Array:
+        return jax.vmap(jax.grad(self.phi))(scores.ravel()).reshape(scores.shape)
+
+    def primitive(self, scores: Array) -> Array:
+        return jax.vmap(self.phi)(scores.ravel()).reshape(scores.shape)
