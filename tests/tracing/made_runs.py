@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from tokenflock.tracing.cloud import cloud
 from tokenflock.tracing.result import STATE_AXES
+from tokenflock.tracing.state_statistics import state_statistics
 from tokenflock.trajectory import Trajectory
 
 ANGLE = 0.1415
@@ -16,7 +16,7 @@ def unit(points):
 
 def made_run(states, labels=None, **facts):
     """A trace whose hidden states are `states` (layers + 1, n, d); other facts by keyword."""
-    rows = [cloud(torch.tensor(state), None, reference_beta=2.0) for state in states]
+    rows = [state_statistics(torch.tensor(state), None, reference_beta=2.0) for state in states]
     arrays = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
     axes = {name: ("time", *STATE_AXES[name]) for name in arrays}
     points = [

@@ -10,9 +10,9 @@ from real_parts import TINY, tiny_albert, tiny_bert, tiny_gpt2, tiny_llama, tiny
 
 from tokenflock.errors import InputError  # noqa: E402
 from tokenflock.tracing import collect  # noqa: E402
-from tokenflock.tracing.anatomy import Anatomy  # noqa: E402
+from tokenflock.tracing.architecture import Architecture  # noqa: E402
 from tokenflock.tracing.collect import Collector, split, unit_angles  # noqa: E402
-from tokenflock.tracing.watch import Look, watching  # noqa: E402
+from tokenflock.tracing.hooks import AttentionCall, watching  # noqa: E402
 
 TEXT = {"input_ids": torch.tensor([[(1 + 7 * i) % 97 for i in range(13)]])}
 PICTURE = {"pixel_values": torch.linspace(-1, 1, 3 * 32 * 32).sin().reshape(1, 3, 32, 32)}
@@ -46,11 +46,11 @@ CASES = {
 
 
 def collected(model, inputs, waiting, **settings):
-    anatomy = Anatomy.of(model)
-    heard = Collector(anatomy.width, 3.0, waiting=waiting, **settings)
-    wanted = {"output_hidden_states": True} if anatomy.family is None else {}
-    with torch.no_grad(), watching(anatomy, heard):
-        anatomy.backbone(**inputs, **wanted)
+    architecture = Architecture.of(model)
+    heard = Collector(architecture.width, 3.0, waiting=waiting, **settings)
+    wanted = {"output_hidden_states": True} if architecture.family is None else {}
+    with torch.no_grad(), watching(architecture, heard):
+        architecture.backbone(**inputs, **wanted)
     return heard
 
 
@@ -88,7 +88,7 @@ def test_waiting_changes_no_number(case, settings, kind):
 
 @pytest.mark.parametrize("case", ["bert", "unknown"])
 def test_what_waits_is_read_when_it_reaches_its_size(case, monkeypatch):
-    sizes = {"clouds": [], "looks": []}
+    sizes = {"batched_state_statistics": [], "batched_attention_statistics": []}
     for name, kept in sizes.items():
         read = getattr(collect, name)
 
@@ -99,14 +99,17 @@ def test_what_waits_is_read_when_it_reaches_its_size(case, monkeypatch):
         monkeypatch.setattr(collect, name, spied)
     model = CASES[case][0]()
     collected(model, TEXT, waiting=0)
-    assert sizes == {"clouds": [1] * 4, "looks": [1] * 3}
-    sizes["clouds"].clear(), sizes["looks"].clear()
+    assert sizes == {"batched_state_statistics": [1] * 4, "batched_attention_statistics": [1] * 3}
+    sizes["batched_state_statistics"].clear(), sizes["batched_attention_statistics"].clear()
     state = 13 * 32 * 4
     collected(model, TEXT, waiting=4 * state)
-    assert sizes == {"clouds": [4] if case == "unknown" else [2, 2], "looks": [2, 1]}
-    sizes["clouds"].clear(), sizes["looks"].clear()
+    assert sizes == {
+        "batched_state_statistics": [4] if case == "unknown" else [2, 2],
+        "batched_attention_statistics": [2, 1],
+    }
+    sizes["batched_state_statistics"].clear(), sizes["batched_attention_statistics"].clear()
     collected(model, TEXT, waiting=2**20)
-    assert sizes == {"clouds": [4], "looks": [3]}
+    assert sizes == {"batched_state_statistics": [4], "batched_attention_statistics": [3]}
 
 
 def test_every_state_is_announced_when_it_is_heard():
@@ -117,22 +120,22 @@ def test_every_state_is_announced_when_it_is_heard():
     assert [points.shape for points in heard.ends] == [(13, 32)] * 2
 
 
-def looked(mask, causal, scaling, n=5):
+def attention_call(mask, causal, scaling, n=5):
     generator = torch.Generator().manual_seed(n)
     query, key = (torch.randn(1, heads, n, 4, generator=generator) for heads in (4, 2))
-    return Look(query, key, key, mask, causal, scaling)
+    return AttentionCall(query, key, key, mask, causal, scaling)
 
 
 def test_calls_with_another_mask_length_or_scaling_are_read_apart():
     shown = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril(2)
     calls = [
-        looked(None, True, 0.5),
-        looked(None, True, 0.5),
-        looked(None, False, 0.5),
-        looked(shown, False, 0.5),
-        looked(torch.zeros(1, 4, 5, 5), False, 0.5),
-        looked(None, False, 0.7),
-        looked(None, False, 0.7, n=8),
+        attention_call(None, True, 0.5),
+        attention_call(None, True, 0.5),
+        attention_call(None, False, 0.5),
+        attention_call(shown, False, 0.5),
+        attention_call(torch.zeros(1, 4, 5, 5), False, 0.5),
+        attention_call(None, False, 0.7),
+        attention_call(None, False, 0.7, n=8),
     ]
     rows = []
     for waiting in (0, 2**30):

@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 import tokenflock as flock  # noqa: E402
 from tokenflock.cli import app  # noqa: E402
-from tokenflock.tracing.words import Words  # noqa: E402
+from tokenflock.tracing.tokenise import Words  # noqa: E402
 
 IDS = [(3 + 7 * i) % 97 for i in range(12)]
 T5 = {

@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers")
 from real_parts import tiny_albert, tiny_bert, tiny_gpt2, tiny_llama  # noqa: E402
 
 import tokenflock as flock  # noqa: E402
-from tokenflock.tracing.words import Words  # noqa: E402
+from tokenflock.tracing.tokenise import Words  # noqa: E402
 
 SIZES = {"vocab_size": 97, "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2}
 

@@ -9,8 +9,8 @@ transformers = pytest.importorskip("transformers")
 from real_parts import TINY, tiny_albert, tiny_bert, tiny_gpt2, tiny_llama, tiny_vit  # noqa: E402
 
 import tokenflock as flock  # noqa: E402
-from tokenflock.tracing.perturb import Growth  # noqa: E402
-from tokenflock.tracing.words import Words  # noqa: E402
+from tokenflock.tracing.perturbation import Growth  # noqa: E402
+from tokenflock.tracing.tokenise import Words  # noqa: E402
 
 
 def words(n=11, start=1):

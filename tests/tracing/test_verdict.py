@@ -14,10 +14,11 @@ from real_parts import rxnmapper_folder, tiny_bert  # noqa: E402
 import tokenflock as flock  # noqa: E402
 from tokenflock.errors import InputError  # noqa: E402
 from tokenflock.tracing.interventions import Interventions  # noqa: E402
-from tokenflock.tracing.reading import band, groups, mean, percent, ranges, shown  # noqa: E402
 from tokenflock.tracing.spectra import attraction  # noqa: E402
+from tokenflock.tracing.tokenise import Words  # noqa: E402
+from tokenflock.tracing.trace_values import band, groups, mean  # noqa: E402
 from tokenflock.tracing.verdict import plain_words, summary, verdict  # noqa: E402
-from tokenflock.tracing.words import Words  # noqa: E402
+from tokenflock.tracing.wording import percent, ranges, shown  # noqa: E402
 
 
 def spread(layers=6, n=7, d=12):

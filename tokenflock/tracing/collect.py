@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .cloud import Affine, clouds, working_precision
-from .looks import looks
-from .watch import Listener, Look
+from .attention_statistics import batched_attention_statistics
+from .hooks import AttentionCall, Listener
+from .state_statistics import NormAffine, batched_state_statistics, working_precision
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -33,7 +33,7 @@ class _State:
 
     index: int
     hidden: Tensor
-    affine: Affine | None
+    affine: NormAffine | None
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Collector(Listener):
     """Statistics per state and per layer of one text, complete when the pass has finished.
 
     `keep_states` also keeps the sphere tokens of every layer; `without_first` leaves the first token
-    out of the cloud (not out of the attention, where it may be the sink). `progress` is told the
+    out of the states (not out of the attention, where it may be the sink). `progress` is told the
     number of each state. What is heard waits until it has `waiting` bytes, which changes no number
     beyond rounding: layers of transformers return new tensors and do not write into those heard.
     """
@@ -73,13 +73,13 @@ class Collector(Listener):
         self._before: Tensor | None = None
         self._states: list[_State] = []
         self._pushes: list[_Push] = []
-        self._looks: list[tuple[int, Look]] = []
-        self._state_bytes = self._look_bytes = 0
+        self._calls: list[tuple[int, AttentionCall]] = []
+        self._state_bytes = self._call_bytes = 0
         _keep_freed_memory()
 
     @property
     def count(self) -> int:
-        """Number of tokens in the cloud."""
+        """Number of tokens in the states that are read."""
         return (self.tokens or self.ends)[0].shape[0]
 
     # --- what is heard ---
@@ -87,7 +87,7 @@ class Collector(Listener):
     def enter(self, layer: int, module: nn.Module) -> None:
         self.order.append(module)
 
-    def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
+    def state(self, index: int, hidden: Tensor, affine: NormAffine | None) -> None:
         if self.progress is not None:
             self.progress(index)
         here = self._cut(hidden)
@@ -107,17 +107,17 @@ class Collector(Listener):
         elif self._pushes and self._pushes[-1].layer == layer:
             self._pushes[-1].mlp = push
 
-    def attention(self, layer: int, look: Look) -> None:
-        if self._looks and not _comparable(self._looks[0][1], look):
-            self._read_looks()
-        self._looks.append((layer, look))
-        self._look_bytes += sum(part.nbytes for part in (look.query, look.key, look.value))
-        if self._look_bytes >= self.waiting:
-            self._read_looks()
+    def attention(self, layer: int, call: AttentionCall) -> None:
+        if self._calls and not _comparable(self._calls[0][1], call):
+            self._read_calls()
+        self._calls.append((layer, call))
+        self._call_bytes += sum(part.nbytes for part in (call.query, call.key, call.value))
+        if self._call_bytes >= self.waiting:
+            self._read_calls()
 
     def finish(self) -> None:
         self._read_states()
-        self._read_looks()
+        self._read_calls()
 
     # --- what is read ---
 
@@ -138,8 +138,8 @@ class Collector(Listener):
         if waiting:
             affines, kind = [each.affine for each in waiting], waiting[0].hidden.dtype
             states = _together([each.hidden for each in waiting], torch.float64)
-            rows, points = clouds(states, affines, self.reference_beta, kind)
-            if self.without_first:  # the cloud is without it already
+            rows, points = batched_state_statistics(states, affines, self.reference_beta, kind)
+            if self.without_first:  # the states are without it already
                 rows = [{k: v for k, v in row.items() if k != "mean_cosine_rest"} for row in rows]
             self.states += rows
             if waiting[0].index == 0:
@@ -185,16 +185,16 @@ class Collector(Listener):
             for each, value in zip(waiting, values.mean(1).tolist(), strict=True):
                 self._row(each.layer)[name] = value
 
-    def _read_looks(self) -> None:
+    def _read_calls(self) -> None:
         import torch
 
-        waiting, self._looks, self._look_bytes = self._looks, [], 0
+        waiting, self._calls, self._call_bytes = self._calls, [], 0
         if not waiting:
             return
         shared = waiting[0][1]
-        found = looks(
-            torch.cat([look.query[:1] for _, look in waiting]),
-            torch.cat([look.key[:1] for _, look in waiting]),
+        found = batched_attention_statistics(
+            torch.cat([call.query[:1] for _, call in waiting]),
+            torch.cat([call.key[:1] for _, call in waiting]),
             mask=shared.mask,
             causal=shared.causal,
             scaling=shared.scaling,
@@ -248,7 +248,7 @@ def _alike(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one.device == other.device
 
 
-def _comparable(one: Look, other: Look) -> bool:
+def _comparable(one: AttentionCall, other: AttentionCall) -> bool:
     """Whether two calls differ in their queries and keys alone."""
     return (
         one.mask is other.mask

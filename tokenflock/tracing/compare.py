@@ -15,8 +15,9 @@ import numpy as np
 from ..errors import require
 from ..json_safe import plain
 from ..trajectory import Trajectory
-from .reading import changes, depth, facts, labels, lengths, mean, number, texts
+from .trace_values import depth, facts, labels, lengths, mean, texts
 from .verdict import LAYER_SERIES, STATE_SERIES, verdict
+from .wording import changes, number
 
 # Mean cosines further apart than this are said to differ.
 DIFFERS = 0.1

@@ -11,11 +11,22 @@ import numpy as np
 from ..plot.style import FAINT, INK, PALETTE, styled
 from ..trajectory import Trajectory
 from .compare import alignment, compare, names
-from .page import folded, heading, listing, page, paragraph, picture, table, to_png, write_files
+from .html_page import (
+    folded,
+    heading,
+    listing,
+    page,
+    paragraph,
+    picture,
+    table,
+    to_png,
+    write_files,
+)
 from .pictures_series import WIDTH
-from .reading import depth, drawn, facts, lengths, mean
 from .report import verdict_box, warning_box
+from .trace_values import depth, facts, lengths, mean
 from .verdict import verdict
+from .wording import drawn
 
 PAGE, PICTURE = "compare.html", "compare.png"
 ROWS = 4

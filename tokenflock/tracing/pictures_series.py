@@ -9,19 +9,8 @@ import numpy as np
 
 from ..plot.style import FAINT, INK, PALETTE
 from ..trajectory import Trajectory
-from .reading import (
-    band,
-    by_text,
-    chosen_layers,
-    depth,
-    drawn,
-    facts,
-    labels,
-    lengths,
-    mean,
-    shown,
-    texts,
-)
+from .trace_values import band, by_text, chosen_layers, depth, facts, labels, lengths, mean, texts
+from .wording import drawn, shown
 
 WIDTH = 6.4
 PANELS = 8

@@ -20,8 +20,8 @@ from ..space import Sphere
 from ..states import TokenState
 from ..theory import equiangular_rate, solve_scheme
 from ..trajectory import Trajectory
-from .cloud import ANGLES, BINS, CLUSTER_ANGLE, QUANTILES
 from .collect import Collector
+from .state_statistics import ANGLES, BINS, CLUSTER_ANGLE, QUANTILES
 
 # Axes beyond "time" (per state) and "layer" (per step).
 STATE_AXES: dict[str, tuple[str, ...]] = {
@@ -120,7 +120,7 @@ UNITS = {"speed": "rad/layer", "attention_entropy": "nats"}
 
 
 @dataclass
-class Facts:
+class TraceFacts:
     """What is known about the model and the run besides the numbers."""
 
     model: dict[str, Any]
@@ -138,7 +138,7 @@ class Facts:
 
 
 def assemble(
-    facts: Facts,
+    facts: TraceFacts,
     passes: Sequence[Collector],
     weights: Mapping[str, np.ndarray],
     extra: Mapping[str, np.ndarray],
@@ -181,7 +181,7 @@ def assemble(
     )
 
 
-def reference_model(facts: Facts) -> Dynamics:
+def reference_model(facts: TraceFacts) -> Dynamics:
     """SA with the checkpoint's mask and norms at the reference beta: what theory idealises it to."""
     return SA(
         facts.reference_beta,
@@ -190,7 +190,7 @@ def reference_model(facts: Facts) -> Dynamics:
     )
 
 
-def _one(facts: Facts, heard: Collector) -> dict[str, np.ndarray]:
+def _one(facts: TraceFacts, heard: Collector) -> dict[str, np.ndarray]:
     """The arrays of one text."""
     arrays = {
         name: np.stack([np.asarray(row[name]) for row in heard.states]) for name in heard.states[0]
@@ -204,7 +204,7 @@ def _one(facts: Facts, heard: Collector) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _predicted_rate(facts: Facts, arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+def _predicted_rate(facts: TraceFacts, arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray:
     """d rho/dt of equiangular tokens at the cosine and the radius measured before each layer.
 
     Radii count in units of sqrt(d), the length of a normalised token in the network: an update of
@@ -216,7 +216,7 @@ def _predicted_rate(facts: Facts, arrays: Mapping[str, np.ndarray], n: int) -> n
 
 
 def _equiangular_curve(
-    facts: Facts, rows: Sequence[Mapping[str, np.ndarray]], counts: Sequence[int]
+    facts: TraceFacts, rows: Sequence[Mapping[str, np.ndarray]], counts: Sequence[int]
 ) -> np.ndarray:
     """The theory of equiangular tokens from the measured start; of several texts, their mean one."""
     assert facts.scheme is not None
@@ -248,7 +248,7 @@ def _axes(name: str) -> tuple[str, ...]:
     return ("layer", *LAYER_AXES[name])
 
 
-def _measure(facts: Facts, first: Collector) -> Measure:
+def _measure(facts: TraceFacts, first: Collector) -> Measure:
     points = (first.tokens or first.ends)[0]
     blank = Measure(Sphere(points.shape[1]), points, ordered=True)
     return blank.at(blank.points * 0.0)
@@ -282,7 +282,7 @@ def _coords(arrays: dict[str, Any], axes: dict[str, Any], texts: int) -> dict[st
     return coords
 
 
-def _details(facts: Facts, name: str) -> dict[str, Any]:
+def _details(facts: TraceFacts, name: str) -> dict[str, Any]:
     details: dict[str, Any] = {"long_name": SAYS.get(name, name), "units": UNITS.get(name, "1")}
     if name == "clusters":
         details["angle"] = CLUSTER_ANGLE
@@ -292,7 +292,7 @@ def _details(facts: Facts, name: str) -> dict[str, Any]:
 
 
 def _attributes(
-    facts: Facts, arrays: dict[str, Any], model: Dynamics, measure: Measure, steps: int
+    facts: TraceFacts, arrays: dict[str, Any], model: Dynamics, measure: Measure, steps: int
 ) -> dict[str, Any]:
     finite = all(bool(np.all(np.isfinite(arrays[name]))) for name in ("mean_cosine", "norm"))
     return {

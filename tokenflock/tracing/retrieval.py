@@ -27,14 +27,14 @@ import numpy as np
 
 from ..errors import require, require_whole
 from ..provenance import provenance
-from .anatomy import Anatomy
 from .api import forward_pass
-from .cloud import Affine, sphere_tokens
+from .architecture import Architecture
+from .hooks import AttentionSeen, Listener
 from .interventions import Interventions
 from .load import Checkpoint, open_checkpoint
 from .retrieval_prompts import Pool, Prompts, make_prompts
-from .watch import Listener, Seen
-from .words import Words
+from .state_statistics import NormAffine, sphere_tokens
+from .tokenise import Words
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -99,14 +99,14 @@ def retrieval_response(
     )
     late = _read_position(read, prompts.length)
     places = _positions(positions, late, prompts.length)
-    anatomy = Anatomy.of(checkpoint.model)
-    _require_causal(anatomy, change, prompts)
-    samples = _samples(anatomy, change, prompts, places, late, (sets, draws), tell)
+    architecture = Architecture.of(checkpoint.model)
+    _require_causal(architecture, change, prompts)
+    samples = _samples(architecture, change, prompts, places, late, (sets, draws), tell)
     tell(1.0, "done")
     facts = {
         "model": checkpoint.name,
-        "family": anatomy.kind,
-        "layers": anatomy.passes * change.repeat,
+        "family": architecture.kind,
+        "layers": architecture.passes * change.repeat,
         "length": prompts.length,
         "read": late,
         "prompts": len(prompts.ids),
@@ -176,18 +176,18 @@ class _Directions(Listener):
     read: list[np.ndarray] = field(default_factory=list)
     start: np.ndarray | None = None
 
-    def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
+    def state(self, index: int, hidden: Tensor, affine: NormAffine | None) -> None:
         if index == 0:
             self.start = _directions(hidden[:, self.early - 1], affine)
         self.read.append(_directions(hidden[:, self.late - 1], affine))
 
 
-def _directions(hidden: Tensor, affine: Affine | None) -> np.ndarray:
+def _directions(hidden: Tensor, affine: NormAffine | None) -> np.ndarray:
     return sphere_tokens(hidden, affine).cpu().numpy()
 
 
 def _samples(
-    anatomy: Anatomy,
+    architecture: Architecture,
     change: Interventions,
     prompts: Prompts,
     places: np.ndarray,
@@ -204,7 +204,7 @@ def _samples(
             for place in places:
                 tell(len(rows) / total, f"prompt {index + 1} of {len(prompts.ids)}, token {place}")
                 heard = _Directions(late, int(place))
-                _run(anatomy, change, heard, _replaced(ids, int(place), drawn))
+                _run(architecture, change, heard, _replaced(ids, int(place), drawn))
                 rows.append(_second_moments(heard, late))
     shape = (len(prompts.ids), sets, len(places), -1)
     found = np.asarray(rows).reshape(*shape[:3], 2, -1)
@@ -221,12 +221,14 @@ def _replaced(ids: np.ndarray, place: int, drawn: np.ndarray) -> np.ndarray:
     return copies
 
 
-def _run(anatomy: Anatomy, change: Interventions, listener: Listener, copies: np.ndarray) -> Seen:
+def _run(
+    architecture: Architecture, change: Interventions, listener: Listener, copies: np.ndarray
+) -> AttentionSeen:
     import torch
 
-    device = next(anatomy.model.parameters()).device
+    device = next(architecture.model.parameters()).device
     return forward_pass(
-        anatomy, change, listener, {"input_ids": torch.tensor(copies, device=device)}
+        architecture, change, listener, {"input_ids": torch.tensor(copies, device=device)}
     )
 
 
@@ -248,11 +250,11 @@ class _Everything(Listener):
 
     last: Tensor | None = None
 
-    def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
+    def state(self, index: int, hidden: Tensor, affine: NormAffine | None) -> None:
         self.last = hidden
 
 
-def _require_causal(anatomy: Anatomy, change: Interventions, prompts: Prompts) -> None:
+def _require_causal(architecture: Architecture, change: Interventions, prompts: Prompts) -> None:
     """Another last token must leave all earlier states as they were; masks are believed as well."""
     import torch
 
@@ -260,16 +262,16 @@ def _require_causal(anatomy: Anatomy, change: Interventions, prompts: Prompts) -
     drawn = prompts.replacements(0, 0, 2)
     other = drawn[0] if drawn[0] != ids[-1] else drawn[1]
     heard = _Everything()
-    seen = _run(anatomy, change, heard, _replaced(ids, len(ids), np.asarray([ids[-1], other])))
+    seen = _run(architecture, change, heard, _replaced(ids, len(ids), np.asarray([ids[-1], other])))
     assert heard.last is not None
     states = heard.last[:, :-1].double()
     moved = torch.linalg.vector_norm(states[1] - states[0]) / torch.linalg.vector_norm(states[0])
     resolution = torch.finfo(heard.last.dtype).eps ** 0.5
-    masked = seen.causal or seen.looks == 0 or not change.attention
+    masked = seen.causal or seen.calls == 0 or not change.attention
     require(
         masked and float(moved) < resolution,
-        f"{anatomy.kind} is not causal: its early tokens see the late ones, so that no token is a memory of "
-        "those before it; give a causal language model (GPT-2, Llama, ...)",
+        f"{architecture.kind} is not causal: its early tokens see the late ones, so that no token is a "
+        "memory of those before it; give a causal language model (GPT-2, Llama, ...)",
     )
 
 

@@ -14,22 +14,10 @@ import numpy as np
 
 from ..json_safe import plain
 from ..trajectory import Trajectory
-from .reading import (
-    band,
-    by_text,
-    changes,
-    count,
-    depth,
-    facts,
-    labels,
-    lengths,
-    mean,
-    number,
-    percent,
-    texts,
-)
-from .sentences import plain_words
+from .narrative import plain_words
 from .spectra import CLEAR_SHARE
+from .trace_values import band, by_text, depth, facts, labels, lengths, mean, texts
+from .wording import changes, count, number, percent
 
 # Mean cosine of sphere tokens from which they count as one.
 COLLAPSE_COSINE = 0.9

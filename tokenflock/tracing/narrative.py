@@ -8,25 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ..trajectory import Trajectory
-from .reading import (
-    attended_label,
-    by_text,
-    chosen_layers,
-    count,
-    depth,
-    facts,
-    groups,
-    in_layers,
-    labels,
-    lengths,
-    mean,
-    number,
-    percent,
-    shown,
-    texts,
-    token_label,
-)
 from .spectra import CLEAR_SHARE
+from .trace_values import by_text, chosen_layers, depth, facts, groups, labels, lengths, mean, texts
+from .wording import attended_label, count, in_layers, number, percent, shown, token_label
 
 REGIME = "outside the training regime"
 # Mean share of attention, over heads, from which a token is called a sink.

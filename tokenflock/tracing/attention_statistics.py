@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError, require
-from .cloud import spectrum_rank
+from .state_statistics import spectrum_rank
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,7 +23,7 @@ BLOCK_SCORES = 2**19
 INVISIBLE = -1e30
 
 
-def look(
+def attention_statistics(
     query: Tensor,
     key: Tensor,
     *,
@@ -50,7 +50,7 @@ def look(
 
     NaN where no row counts. O(H n^2 k) time; O(H n + block) memory, O(H n^2) with `rank`.
     """
-    return looks(
+    return batched_attention_statistics(
         query[None],
         key[None],
         mask=mask,
@@ -62,7 +62,7 @@ def look(
     )[0]
 
 
-def looks(
+def batched_attention_statistics(
     query: Tensor,
     key: Tensor,
     *,
@@ -73,7 +73,7 @@ def looks(
     rank: bool = False,
     rows: int | None = None,
 ) -> list[dict[str, np.ndarray]]:
-    """`look` at b calls that share mask and scaling: query (b, H, n, k), key (b, Hk, n, k).
+    """`attention_statistics` of b calls that share mask and scaling: query (b, H, n, k), key (b, Hk, n, k).
 
     As many calls as fit into one block are read together; their number depends on H and n alone.
     A mask of every head by itself (first axis H) is read call by call.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .watch import Listener
+from .hooks import Listener
 
 if TYPE_CHECKING:
     from torch import Tensor
