@@ -81,9 +81,9 @@ def test_waiting_changes_no_number(case, settings, kind):
         agree(alone.states, other.states, 1e-12 if kind == "float64" else 1e-6)
         agree(alone.layers, other.layers, 1e-12 if kind == "float64" else 1e-6)
         np.testing.assert_array_equal(np.stack(alone.tokens), np.stack(other.tokens))
-    names = {"speed", "attention_entropy"} | ({"attention_rank"} if settings else set())
+    names = {"turning_angle", "attention_entropy"} | ({"attention_rank"} if settings else set())
     assert all(names <= row.keys() for row in whole.layers)
-    assert ("speed_predicted" in whole.layers[0]) == (case != "unknown")
+    assert ("turning_angle_predicted" in whole.layers[0]) == (case != "unknown")
 
 
 @pytest.mark.parametrize("case", ["bert", "unknown"])

@@ -16,10 +16,7 @@ from tokenflock.models import SA
 from tokenflock.observables import (
     Snapshot,
     clusters,
-    effective_rank,
     gram_histogram,
-    order_parameter,
-    scaled_energy,
 )
 from tokenflock.reduce import Dense
 from tokenflock.space import Sphere
@@ -63,16 +60,14 @@ def engine(points):
     measure = Measure(Sphere(points.shape[1]), points)
     snapshot = Snapshot(jnp.asarray(0.0), measure, SA(BETA), Dense())
     return {
-        "effective_rank": effective_rank(snapshot),
-        "order_parameter": order_parameter(snapshot),
-        "scaled_energy": scaled_energy(snapshot),
         "cosine_histogram": gram_histogram(64)(snapshot),
         "clusters_at": jnp.stack([clusters(angle=angle)(snapshot) for angle in ANGLES]),
     }
 
 
 @pytest.mark.parametrize(("n", "d"), [(37, 5), (21, 48)], ids=["n>d", "n<d"])
-def test_the_engine_reads_the_same_numbers(n, d):
+def test_the_engine_counts_the_same_clusters_and_pairs(n, d):
+    """What goes under other names here; shared names are compared in test_one_definition.py."""
     hidden, affine = lumps(n, d, seed=n), norm_affine(d, seed=d)
     found = state_statistics(hidden, affine, reference_beta=BETA, rows=8)
     known = engine(jnp.asarray(sphere_tokens(hidden, affine).numpy()))
@@ -81,8 +76,6 @@ def test_the_engine_reads_the_same_numbers(n, d):
     pairs = n * (n - 1)
     counts = np.asarray(known["cosine_histogram"]) * pairs
     np.testing.assert_array_equal(np.rint(found["cosine_histogram"] * pairs), np.rint(counts))
-    for name in ("effective_rank", "order_parameter", "scaled_energy"):
-        assert found[name] == pytest.approx(float(known[name]), rel=1e-10)
     assert found["clusters"] == found["clusters_at"][1]
 
 

@@ -14,12 +14,13 @@ import numpy as np
 from ..errors import InputError, SolveError, TokenflockError, require
 from ..trajectory import Trajectory
 from .architecture import Architecture
+from .arrays import WEIGHT_AXES
 from .collect import Collector
 from .hooks import AttentionSeen, Listener
 from .interventions import Interventions, intervened
 from .load import Checkpoint, open_checkpoint
 from .perturbation import SIZES, Growth, moved_copy
-from .result import WEIGHT_AXES, TraceFacts, assemble
+from .result import TraceFacts, assemble
 from .spectra import head_maps
 from .tokenise import Words, encode, fit, limit
 

@@ -38,9 +38,10 @@ def attention_statistics(
 
     query (H, n, k), key (Hk, n, k) with Hk dividing H (head h reads key head h // (H/Hk)); `mask`
     None, bool (True: visible) or additive, broadcastable to (H, n, n), with leading axes of 1;
-    `causal` hides j > i as well. Means run over the rows that see something:
+    `causal` hides j > i as well. Means run over the rows that see something, but for the entropy:
 
-    attention_entropy       mean_i of -sum_j A_ij log A_ij, nats
+    attention_entropy       mean_i of -sum_j A_ij log A_ij, nats; 0 for a row that sees nothing, as the
+                            engine counts it
     attention_entropy_share mean of entropy/log(visible columns), rows that see more than one
     sink_share, sink_token  max_j and argmax_j of mean_i A_ij;  first_mass: mean_i A_i1
     beta_logits             sqrt(width) * rms of s_ij - mean_j s_ij over visible j, rows that see
@@ -290,7 +291,7 @@ class _Sums:
         mass = self.columns.double().cpu().numpy()
         mass /= np.maximum(np.count_nonzero(visible, axis=-1), 1)[:, None]
         found = {
-            "attention_entropy": _mean(entropy, visible > 0),
+            "attention_entropy": np.where(visible > 0, entropy, 0.0).mean(-1),
             "attention_entropy_share": _mean(share, visible > 1),
             "sink_share": mass.max(-1),
             "sink_token": mass.argmax(-1),

@@ -144,13 +144,13 @@ class Collector(Listener):
             self.states += rows
             if waiting[0].index == 0:
                 self._before = None
-            for each, speed in zip(waiting, self._speeds(points), strict=True):
+            for each, turned in zip(waiting, self._turning_angles(points), strict=True):
                 if each.index > 0:
-                    self._row(each.index)["speed"] = speed
+                    self._row(each.index)["turning_angle"] = turned
             self._keep(points)
         self._read_pushes()
 
-    def _speeds(self, points: Tensor) -> list[float]:
+    def _turning_angles(self, points: Tensor) -> list[float]:
         """Mean angle turned since the state before; that of the first state means nothing."""
         before = points[:1] if self._before is None else self._before
         self._before = points[-1:].clone()
@@ -174,13 +174,16 @@ class Collector(Listener):
         push = _together([each.attention for each in waiting], kind)
         size, across, along = split(residual, push)
         turned = across.atan2(size + along)
-        found = {"speed_attention": turned, "speed_attention_predicted": across / size}
+        found = {
+            "turning_angle_attention": turned,
+            "turning_angle_attention_predicted": across / size,
+        }
         for each, extra in zip(waiting, push, strict=True):
             if each.mlp is not None:
                 extra += each.mlp
         _, across, _ = split(residual, push, size)
-        found["speed_predicted"] = across / size
-        found["speed_fixed_radius"] = across / self.width**0.5
+        found["turning_angle_predicted"] = across / size
+        found["turning_angle_fixed_radius"] = across / self.width**0.5
         for name, values in found.items():
             for each, value in zip(waiting, values.mean(1).tolist(), strict=True):
                 self._row(each.layer)[name] = value

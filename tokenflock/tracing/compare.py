@@ -180,7 +180,13 @@ def _ends(runs: Sequence[Trajectory], letters: list[str]) -> str:
 def _largest(letters: list[str], found: dict[str, Any]) -> list[str]:
     """Other series whose means over depth differ by more than a factor of 1.5."""
     said = []
-    for name in ("norm_median", "speed", "attention_entropy_share", "sink_share", "beta_logits"):
+    for name in (
+        "norm_median",
+        "turning_angle",
+        "attention_entropy_share",
+        "sink_share",
+        "beta_logits",
+    ):
         values = found["layers"].get(name)
         if values is None:
             continue

@@ -205,7 +205,7 @@ def speeds(plt: Any, run: Trajectory) -> Any:
     top = grid[0, 0]
     steps = np.arange(1, depth(run) + 1)
     for index, (name, label) in enumerate(
-        (("speed", "whole layer"), ("speed_attention", "attention alone"))
+        (("turning_angle", "whole layer"), ("turning_angle_attention", "attention alone"))
     ):
         if name in run:
             _with_prediction(top, run, steps, name, label, PALETTE[index])

@@ -110,7 +110,7 @@ def _alternative(run: Trajectory, name: str, ruling: Verdict) -> str:
         "cosines": "sphere_cosine",
         "clusters": "clusters",
         "norms": "norm_median",
-        "speeds": "speed",
+        "speeds": "turning_angle",
         "growth": "perturbation_growth",
     }.get(name)
     title = PICTURES[name].title

@@ -1,8 +1,9 @@
 """Statistics of one set of tokens: one hidden state of a model, cosines to clusters to rank.
 
-Every number that the engine also knows (effective_rank, clusters, order_parameter, scaled_energy,
-gram_histogram) has the engine's definition, with equal masses 1/n. It is computed here in torch,
-because a trace reads a state of another length at every text and must not compile for each.
+A number under the name of one of the engine's observables has its definition, with equal masses 1/n
+(tests/tracing/test_one_definition.py); cosine_histogram is the engine's gram_histogram. It is computed
+here in torch, because a trace reads a state of another length at every text and must not compile for
+each.
 
 Sums over tokens are float64, whatever the model ran in; pairs and spectra have the precision of the
 states (`working_precision`). The squared chord |x - y|^2 = 2 - 2<x, y> decides "closer than an angle a"

@@ -28,10 +28,10 @@ COMMON_COSINE = 0.5
 
 Word = Literal["collapse", "metastable clusters", "spread", "undecided"]
 LAYER_SERIES = (
-    "speed",
-    "speed_predicted",
-    "speed_attention",
-    "speed_attention_predicted",
+    "turning_angle",
+    "turning_angle_predicted",
+    "turning_angle_attention",
+    "turning_angle_attention_predicted",
     "cosine_rate",
     "cosine_rate_predicted",
 )
