@@ -125,7 +125,7 @@ def test_the_table_holds_the_numbers(hostile):
     assert len(re.findall("<tr>", document)) == 1 + 9
     run = with_heads(made_run(merging()))
     assert f"<td>{run.array('sphere_cosine')[5]:.4g}</td>" in document
-    # A speed belongs to the layer that made it: the row of layer 0 has none.
+    # A turning angle belongs to the layer that made it: the row of layer 0 has none.
     first = re.findall("<tr>.*?</tr>", document)[1]
     assert "<td></td>" in first
 

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Row = dict[str, Any]
-# As soon as so many bytes wait they are read: states with updates, queries with keys (and the values
-# that come with them). One layer waits until it is complete, so that memory is O(n d) plus this.
-WAITING = 2**22
-# Arrays made of what waits are about four times as large.
-HEAP = 4 * WAITING
+# Tensors are kept until they have so many bytes, then read together: states with updates, queries with
+# keys and values. A layer is read when it is complete, so that memory is O(n d) plus this.
+BUFFER_BYTES = 2**22
+# Arrays computed from a full buffer are about four times as large.
+LARGEST_FREED_BLOCK = 4 * BUFFER_BYTES
 
 
 @dataclass
-class _State:
+class _PendingState:
     """A hidden state (n, d) that waits, and the norm it left."""
 
     index: int
@@ -37,7 +37,7 @@ class _State:
 
 
 @dataclass
-class _Push:
+class _PendingUpdate:
     """A residual x (n, d) that waits, and what attention and MLP add to it."""
 
     layer: int
@@ -52,7 +52,7 @@ class Collector(Listener):
 
     `keep_states` also keeps the sphere tokens of every layer; `without_first` leaves the first token
     out of the states (not out of the attention, where it may be the sink). `progress` is told the
-    number of each state. What is heard waits until it has `waiting` bytes, which changes no number
+    number of each state. What is heard waits until it has `buffer_bytes` bytes, which changes no number
     beyond rounding: layers of transformers return new tensors and do not write into those heard.
     """
 
@@ -62,7 +62,7 @@ class Collector(Listener):
     without_first: bool = False
     attention_rank: bool = False
     progress: Callable[[int], None] | None = None
-    waiting: int = WAITING
+    buffer_bytes: int = BUFFER_BYTES
     states: list[Row] = field(default_factory=list)
     layers: list[Row] = field(default_factory=list)
     tokens: list[np.ndarray] = field(default_factory=list)
@@ -71,8 +71,8 @@ class Collector(Listener):
 
     def __post_init__(self) -> None:
         self._before: Tensor | None = None
-        self._states: list[_State] = []
-        self._pushes: list[_Push] = []
+        self._states: list[_PendingState] = []
+        self._updates: list[_PendingUpdate] = []
         self._calls: list[tuple[int, AttentionCall]] = []
         self._state_bytes = self._call_bytes = 0
         _keep_freed_memory()
@@ -93,26 +93,26 @@ class Collector(Listener):
         here = self._cut(hidden)
         if self._states and not _alike(self._states[0].hidden, here):
             self._read_states()
-        self._states.append(_State(index, here, affine))
+        self._states.append(_PendingState(index, here, affine))
         self._state_bytes += here.nbytes
         # Only here: a layer is complete, with the updates of both its halves.
-        if self._state_bytes >= self.waiting:
+        if self._state_bytes >= self.buffer_bytes:
             self._read_states()
 
     def update(self, layer: int, part: str, residual: Tensor, update: Tensor) -> None:
         push = self._cut(update)
         self._state_bytes += push.nbytes
         if part == "attention":
-            self._pushes.append(_Push(layer, self._cut(residual), push))
-        elif self._pushes and self._pushes[-1].layer == layer:
-            self._pushes[-1].mlp = push
+            self._updates.append(_PendingUpdate(layer, self._cut(residual), push))
+        elif self._updates and self._updates[-1].layer == layer:
+            self._updates[-1].mlp = push
 
     def attention(self, layer: int, call: AttentionCall) -> None:
         if self._calls and not _comparable(self._calls[0][1], call):
             self._read_calls()
         self._calls.append((layer, call))
         self._call_bytes += sum(part.nbytes for part in (call.query, call.key, call.value))
-        if self._call_bytes >= self.waiting:
+        if self._call_bytes >= self.buffer_bytes:
             self._read_calls()
 
     def finish(self) -> None:
@@ -148,7 +148,7 @@ class Collector(Listener):
                 if each.index > 0:
                     self._row(each.index)["turning_angle"] = turned
             self._keep(points)
-        self._read_pushes()
+        self._read_updates()
 
     def _turning_angles(self, points: Tensor) -> list[float]:
         """Mean angle turned since the state before; that of the first state means nothing."""
@@ -164,9 +164,9 @@ class Collector(Listener):
             kept = self.ends[:1] or [points[0].numpy(force=True).copy()]
             self.ends = [*kept, points[-1].numpy(force=True).copy()]
 
-    def _read_pushes(self) -> None:
+    def _read_updates(self) -> None:
         """The angle each half and the whole layer should turn, |P_theta a|/|x| with theta = x/|x|."""
-        waiting, self._pushes = self._pushes, []
+        waiting, self._updates = self._updates, []
         if not waiting:
             return
         kind = working_precision(waiting[0].residual.dtype)
@@ -244,7 +244,7 @@ def _keep_freed_memory() -> None:
     """
     import torch
 
-    torch.empty(HEAP, dtype=torch.uint8)
+    torch.empty(LARGEST_FREED_BLOCK, dtype=torch.uint8)
 
 
 def _alike(one: Tensor, other: Tensor) -> bool:

@@ -32,7 +32,7 @@ PAGE, PICTURE = "compare.html", "compare.png"
 ROWS = 4
 # Inches that a column of histograms needs.
 COLUMN = 2.4
-# With the colours they tell more runs apart than anybody draws.
+# Line styles, used in turn once all colours have been used.
 DASHES = ("-", "--", ":", "-.")
 
 

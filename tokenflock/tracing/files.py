@@ -28,7 +28,7 @@ WEIGHTS = (
     "pytorch_model.bin.index.json",
 )
 VOCABULARY = "vocab.txt"
-# Any of these, and the automatic tokenizer has something to read.
+# Files of which AutoTokenizer needs at least one.
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",

@@ -228,7 +228,7 @@ class _Watcher:
         return function(module, query, key, value, mask, **keywords)
 
 
-# Which watches stand over an attention module; the registry is patched while there is one.
+# Watchers of each attention module, by its id; transformers' registry is patched while there is one.
 _WATCHERS: dict[int, list[_Watcher]] = {}
 _LOCK = threading.RLock()
 

@@ -18,7 +18,7 @@ same replacements are used at all positions of a prompt, so that profiles are sm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ import numpy as np
 
 from ..errors import require, require_whole
 from ..provenance import provenance
-from .api import forward_pass
+from .api import Progress, forward_pass
 from .architecture import Architecture
 from .hooks import AttentionSeen, Listener
 from .interventions import Interventions
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from torch import Tensor
 
-Report = Callable[[float, str], None]
-
-# Below it a profile has no beginning, middle and end.
+# With fewer positions a profile has no beginning, middle and end.
 SHORTEST = 8
 AXES = ("prompt", "set", "layer", "position")
 
@@ -64,7 +62,7 @@ def retrieval_response(
     precision: str | None = None,
     tokenizer: Any = None,
     seed: int = 0,
-    report: Report | None = None,
+    report: Progress | None = None,
 ) -> xr.Dataset:
     """The response of the read position to a replaced token, by layer and position, with errors.
 
@@ -193,7 +191,7 @@ def _samples(
     places: np.ndarray,
     late: int,
     counts: tuple[int, int],
-    tell: Report,
+    tell: Progress,
 ) -> dict[str, np.ndarray]:
     """Response and covariance of every prompt, set of replacements, layer and position."""
     sets, draws = counts
