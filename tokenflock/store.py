@@ -36,6 +36,14 @@ FORMAT = "tokenflock-trajectory-1"
 # The matrices of a model stand among the attributes.
 LARGEST_METADATA = 2**30
 OWN_KEYS = ("format", "checksums")
+# Arrays that traces of release 0.1 called by the name of the observable `speed`, and their names since.
+TRACE_NAMES_SINCE_0_1 = {
+    "speed": "turning_angle",
+    "speed_predicted": "turning_angle_predicted",
+    "speed_fixed_radius": "turning_angle_fixed_radius",
+    "speed_attention": "turning_angle_attention",
+    "speed_attention_predicted": "turning_angle_attention_predicted",
+}
 
 
 def write(
@@ -232,6 +240,9 @@ def _check(dataset: Any, kind: str) -> None:
 
 
 def _from_dataset(dataset: Any) -> Trajectory:
+    if "trace" in dataset.attrs:
+        old = TRACE_NAMES_SINCE_0_1.keys() & dataset.data_vars.keys()
+        dataset = dataset.rename({name: TRACE_NAMES_SINCE_0_1[name] for name in old})
     names = [str(name) for name in dataset.data_vars]
     attributes = {name: _restored(v) for name, v in dataset.attrs.items() if name not in OWN_KEYS}
     return Trajectory(

@@ -49,7 +49,7 @@ def test_a_trace_does_not_replace_a_run(tmp_path):
 def test_a_benchmark_and_a_report_are_not_written_over_another(tmp_path):
     from tokenflock.bench.files import write
     from tokenflock.errors import StoreError
-    from tokenflock.tracing.page import write_files
+    from tokenflock.tracing.html_page import write_files
 
     with only_writer_of(tmp_path / "sum.json"), pytest.raises(StoreError, match="being written"):
         write({}, tmp_path / "sum.json")

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from tokenflock.tracing.cloud import cloud
-from tokenflock.tracing.result import STATE_AXES
+from tokenflock.tracing.arrays import STATE_AXES
+from tokenflock.tracing.state_statistics import state_statistics
 from tokenflock.trajectory import Trajectory
 
 ANGLE = 0.1415
@@ -16,7 +16,7 @@ def unit(points):
 
 def made_run(states, labels=None, **facts):
     """A trace whose hidden states are `states` (layers + 1, n, d); other facts by keyword."""
-    rows = [cloud(torch.tensor(state), None, reference_beta=2.0) for state in states]
+    rows = [state_statistics(torch.tensor(state), None, reference_beta=2.0) for state in states]
     arrays = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
     axes = {name: ("time", *STATE_AXES[name]) for name in arrays}
     points = [
@@ -71,7 +71,7 @@ def _trajectory(arrays, axes, labels, shape, facts):
 
 
 def with_heads(run, seed=0):
-    """Add attention, speeds and spectra with random but valid numbers, one sink at token 2."""
+    """Add attention, turning angles and spectra with random but valid numbers, one sink at token 2."""
     random = np.random.default_rng(seed)
     layers, n = len(run.time) - 1, len(run.attributes["trace"]["tokens"][0])
     by_head = {
@@ -91,8 +91,8 @@ def with_heads(run, seed=0):
     add(run, {"column_mass": mass}, ("layer", "attended"))
     spectra = {name: random.normal(size=(layers, 2, 5)) for name in ("ov_real", "ov_imag")}
     add(run, spectra, ("layer", "head", "eigen"))
-    speed = random.uniform(0.1, 0.3, layers)
-    add(run, {"speed": speed, "speed_predicted": 1.2 * speed}, ("layer",))
+    turned = random.uniform(0.1, 0.3, layers)
+    add(run, {"turning_angle": turned, "turning_angle_predicted": 1.2 * turned}, ("layer",))
     rate = np.diff(run.array("sphere_cosine"))
     add(run, {"cosine_rate": rate, "cosine_rate_predicted": rate / 3}, ("layer",))
     growth = 3.0 ** np.arange(layers + 1)

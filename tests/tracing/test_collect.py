@@ -10,9 +10,9 @@ from real_parts import TINY, tiny_albert, tiny_bert, tiny_gpt2, tiny_llama, tiny
 
 from tokenflock.errors import InputError  # noqa: E402
 from tokenflock.tracing import collect  # noqa: E402
-from tokenflock.tracing.anatomy import Anatomy  # noqa: E402
+from tokenflock.tracing.architecture import Architecture  # noqa: E402
 from tokenflock.tracing.collect import Collector, split, unit_angles  # noqa: E402
-from tokenflock.tracing.watch import Look, watching  # noqa: E402
+from tokenflock.tracing.hooks import AttentionCall, watching  # noqa: E402
 
 TEXT = {"input_ids": torch.tensor([[(1 + 7 * i) % 97 for i in range(13)]])}
 PICTURE = {"pixel_values": torch.linspace(-1, 1, 3 * 32 * 32).sin().reshape(1, 3, 32, 32)}
@@ -45,12 +45,12 @@ CASES = {
 }
 
 
-def collected(model, inputs, waiting, **settings):
-    anatomy = Anatomy.of(model)
-    heard = Collector(anatomy.width, 3.0, waiting=waiting, **settings)
-    wanted = {"output_hidden_states": True} if anatomy.family is None else {}
-    with torch.no_grad(), watching(anatomy, heard):
-        anatomy.backbone(**inputs, **wanted)
+def collected(model, inputs, buffer_bytes, **settings):
+    architecture = Architecture.of(model)
+    heard = Collector(architecture.width, 3.0, buffer_bytes=buffer_bytes, **settings)
+    wanted = {"output_hidden_states": True} if architecture.family is None else {}
+    with torch.no_grad(), watching(architecture, heard):
+        architecture.backbone(**inputs, **wanted)
     return heard
 
 
@@ -67,28 +67,28 @@ def agree(one, other, rtol):
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("settings", [{}, {"without_first": True, "attention_rank": True}], ids=str)
 @pytest.mark.parametrize("case", CASES)
-def test_waiting_changes_no_number(case, settings, kind):
+def test_the_size_of_the_buffer_changes_no_number(case, settings, kind):
     """Nothing waits, about two layers wait, everything waits."""
     make, inputs = CASES[case]
     model = make().to(getattr(torch, kind))
     inputs = {name: x.to(model.dtype) if x.is_floating_point() else x for name, x in inputs.items()}
     state = 13 * 32 * model.dtype.itemsize
     alone, few, whole = (
-        collected(model, inputs, waiting, keep_states=True, **settings)
-        for waiting in (0, 6 * state, 2**30)
+        collected(model, inputs, buffer_bytes, keep_states=True, **settings)
+        for buffer_bytes in (0, 6 * state, 2**30)
     )
     for other in (few, whole):
         agree(alone.states, other.states, 1e-12 if kind == "float64" else 1e-6)
         agree(alone.layers, other.layers, 1e-12 if kind == "float64" else 1e-6)
         np.testing.assert_array_equal(np.stack(alone.tokens), np.stack(other.tokens))
-    names = {"speed", "attention_entropy"} | ({"attention_rank"} if settings else set())
+    names = {"turning_angle", "attention_entropy"} | ({"attention_rank"} if settings else set())
     assert all(names <= row.keys() for row in whole.layers)
-    assert ("speed_predicted" in whole.layers[0]) == (case != "unknown")
+    assert ("turning_angle_predicted" in whole.layers[0]) == (case != "unknown")
 
 
 @pytest.mark.parametrize("case", ["bert", "unknown"])
 def test_what_waits_is_read_when_it_reaches_its_size(case, monkeypatch):
-    sizes = {"clouds": [], "looks": []}
+    sizes = {"batched_state_statistics": [], "batched_attention_statistics": []}
     for name, kept in sizes.items():
         read = getattr(collect, name)
 
@@ -98,45 +98,48 @@ def test_what_waits_is_read_when_it_reaches_its_size(case, monkeypatch):
 
         monkeypatch.setattr(collect, name, spied)
     model = CASES[case][0]()
-    collected(model, TEXT, waiting=0)
-    assert sizes == {"clouds": [1] * 4, "looks": [1] * 3}
-    sizes["clouds"].clear(), sizes["looks"].clear()
+    collected(model, TEXT, buffer_bytes=0)
+    assert sizes == {"batched_state_statistics": [1] * 4, "batched_attention_statistics": [1] * 3}
+    sizes["batched_state_statistics"].clear(), sizes["batched_attention_statistics"].clear()
     state = 13 * 32 * 4
-    collected(model, TEXT, waiting=4 * state)
-    assert sizes == {"clouds": [4] if case == "unknown" else [2, 2], "looks": [2, 1]}
-    sizes["clouds"].clear(), sizes["looks"].clear()
-    collected(model, TEXT, waiting=2**20)
-    assert sizes == {"clouds": [4], "looks": [3]}
+    collected(model, TEXT, buffer_bytes=4 * state)
+    assert sizes == {
+        "batched_state_statistics": [4] if case == "unknown" else [2, 2],
+        "batched_attention_statistics": [2, 1],
+    }
+    sizes["batched_state_statistics"].clear(), sizes["batched_attention_statistics"].clear()
+    collected(model, TEXT, buffer_bytes=2**20)
+    assert sizes == {"batched_state_statistics": [4], "batched_attention_statistics": [3]}
 
 
 def test_every_state_is_announced_when_it_is_heard():
     told = []
-    heard = collected(tiny_gpt2(), TEXT, waiting=2**30, progress=told.append)
+    heard = collected(tiny_gpt2(), TEXT, buffer_bytes=2**30, progress=told.append)
     assert told == [0, 1, 2, 3]
     assert heard.count == 13
     assert [points.shape for points in heard.ends] == [(13, 32)] * 2
 
 
-def looked(mask, causal, scaling, n=5):
+def attention_call(mask, causal, scaling, n=5):
     generator = torch.Generator().manual_seed(n)
     query, key = (torch.randn(1, heads, n, 4, generator=generator) for heads in (4, 2))
-    return Look(query, key, key, mask, causal, scaling)
+    return AttentionCall(query, key, key, mask, causal, scaling)
 
 
 def test_calls_with_another_mask_length_or_scaling_are_read_apart():
     shown = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril(2)
     calls = [
-        looked(None, True, 0.5),
-        looked(None, True, 0.5),
-        looked(None, False, 0.5),
-        looked(shown, False, 0.5),
-        looked(torch.zeros(1, 4, 5, 5), False, 0.5),
-        looked(None, False, 0.7),
-        looked(None, False, 0.7, n=8),
+        attention_call(None, True, 0.5),
+        attention_call(None, True, 0.5),
+        attention_call(None, False, 0.5),
+        attention_call(shown, False, 0.5),
+        attention_call(torch.zeros(1, 4, 5, 5), False, 0.5),
+        attention_call(None, False, 0.7),
+        attention_call(None, False, 0.7, n=8),
     ]
     rows = []
-    for waiting in (0, 2**30):
-        heard = Collector(8, 1.0, waiting=waiting)
+    for buffer_bytes in (0, 2**30):
+        heard = Collector(8, 1.0, buffer_bytes=buffer_bytes)
         for layer, call in enumerate(calls, 1):
             heard.attention(layer, call)
         heard.finish()
@@ -149,7 +152,7 @@ def test_calls_with_another_mask_length_or_scaling_are_read_apart():
 def test_states_of_another_length_are_read_apart():
     """Texts one after the other: nothing is stacked across them."""
     short, long = torch.randn(1, 4, 6), torch.randn(1, 7, 6)
-    heard = Collector(6, 1.0, waiting=2**30)
+    heard = Collector(6, 1.0, buffer_bytes=2**30)
     for index, state in ((0, short), (1, short + 1), (0, long), (1, long + 1)):
         heard.state(index, state, None)
     heard.finish()
@@ -157,7 +160,7 @@ def test_states_of_another_length_are_read_apart():
 
 
 def test_an_overflow_that_waited_is_still_a_sentence():
-    heard = Collector(6, 1.0, waiting=2**30)
+    heard = Collector(6, 1.0, buffer_bytes=2**30)
     heard.state(0, torch.ones(1, 4, 6), None)
     heard.state(1, torch.full((1, 4, 6), float("nan")), None)
     with pytest.raises(InputError, match="overflowed"):

@@ -62,8 +62,11 @@ def test_depths_that_differ_are_matched_by_relative_depth():
 
 def test_steps_are_matched_at_their_middles():
     a, b = with_heads(made_run(fanning(4))), with_heads(made_run(fanning(12)))
-    a.arrays["speed"], b.arrays["speed"] = np.arange(4) + 0.5, (np.arange(12) + 0.5) / 3
-    gaps = np.array(compare(a, b)["layers"]["speed"]["difference"]["b"])
+    a.arrays["turning_angle"], b.arrays["turning_angle"] = (
+        np.arange(4) + 0.5,
+        (np.arange(12) + 0.5) / 3,
+    )
+    gaps = np.array(compare(a, b)["layers"]["turning_angle"]["difference"]["b"])
     # Beyond the middle of its first and last layer the shallow run has nothing to interpolate.
     np.testing.assert_allclose(gaps[2:-2], 0.0, atol=1e-12)
 
@@ -103,8 +106,8 @@ def test_one_text_against_many_and_strict_json():
 
 def test_only_what_both_have_is_compared():
     full, bare = with_heads(made_run(merging())), made_run(merging())
-    assert "speed" in compare(full, full)["layers"]
-    assert "speed" not in compare(full, bare)["layers"]
+    assert "turning_angle" in compare(full, full)["layers"]
+    assert "turning_angle" not in compare(full, bare)["layers"]
 
 
 def test_all_of_three_are_compared():

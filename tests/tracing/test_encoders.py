@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 import tokenflock as flock  # noqa: E402
 from tokenflock.cli import app  # noqa: E402
-from tokenflock.tracing.words import Words  # noqa: E402
+from tokenflock.tracing.tokenise import Words  # noqa: E402
 
 IDS = [(3 + 7 * i) % 97 for i in range(12)]
 T5 = {
@@ -120,7 +120,7 @@ def test_an_encoder_of_a_known_family_is_read_as_one():
     )
     both = transformers.EncoderDecoderModel(encoder=encoder, decoder=decoder).eval()
     alone, found = (flock.trace(each, words=words()) for each in (encoder.eval(), both))
-    for name in ("mean_cosine", "ov_real", "attention_entropy", "speed_predicted"):
+    for name in ("mean_cosine", "ov_real", "attention_entropy", "turning_angle_predicted"):
         np.testing.assert_array_equal(found.array(name), alone.array(name))
 
 

@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers")
 from real_parts import tiny_albert, tiny_bert, tiny_gpt2, tiny_llama  # noqa: E402
 
 import tokenflock as flock  # noqa: E402
-from tokenflock.tracing.words import Words  # noqa: E402
+from tokenflock.tracing.tokenise import Words  # noqa: E402
 
 SIZES = {"vocab_size": 97, "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2}
 
@@ -86,7 +86,7 @@ def test_an_unknown_decoder_is_known_to_be_causal():
     model = random_model("Qwen3", "ForCausalLM", num_key_value_heads=2, intermediate_size=48)
     run = trace(model, repeat=2)
     assert run.attributes["trace"]["causal"]
-    assert len(run.array("speed")) == 4
+    assert len(run.array("turning_angle")) == 4
     assert not trace(tiny_bert()).attributes["trace"]["causal"]
 
 

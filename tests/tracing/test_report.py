@@ -15,7 +15,7 @@ import matplotlib as mpl  # noqa: E402
 from made_runs import add, collapsing, made_run, merging, stacked, unit, with_heads  # noqa: E402
 
 from tokenflock.errors import StoreError  # noqa: E402
-from tokenflock.tracing import page, report  # noqa: E402
+from tokenflock.tracing import html_page, report  # noqa: E402
 from tokenflock.tracing.pictures import PICTURES, available, caption, draw_all  # noqa: E402
 from tokenflock.tracing.pictures_map import leading  # noqa: E402
 from tokenflock.tracing.report import write_report  # noqa: E402
@@ -125,7 +125,7 @@ def test_the_table_holds_the_numbers(hostile):
     assert len(re.findall("<tr>", document)) == 1 + 9
     run = with_heads(made_run(merging()))
     assert f"<td>{run.array('sphere_cosine')[5]:.4g}</td>" in document
-    # A speed belongs to the layer that made it: the row of layer 0 has none.
+    # A turning angle belongs to the layer that made it: the row of layer 0 has none.
     first = re.findall("<tr>.*?</tr>", document)[1]
     assert "<td></td>" in first
 
@@ -162,7 +162,7 @@ def test_a_report_that_fails_leaves_the_earlier_one(tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(page.os, "replace", full)
+    monkeypatch.setattr(html_page.os, "replace", full)
     with pytest.raises(StoreError, match="No space left on device; choose a folder"):
         write_report(made_run(collapsing()), tmp_path / "a" / "b")
     assert target.read_bytes() == before
@@ -191,7 +191,7 @@ def test_pictures_need_only_what_they_draw():
 @pytest.mark.parametrize("tokens", [1, 2])
 def test_pictures_of_very_few_tokens(tokens):
     for figure in draw_all(made_run(merging()[:, :tokens])).values():
-        page.to_png(figure)
+        html_page.to_png(figure)
 
 
 def test_pictures_of_many_texts_have_bands():
@@ -204,7 +204,7 @@ def test_pictures_of_many_texts_have_bands():
     assert corners.min() == pytest.approx(low.min())
     assert corners.max() == pytest.approx(high.max())
     for figure in figures.values():
-        page.to_png(figure)
+        html_page.to_png(figure)
 
 
 @pytest.mark.parametrize("factor", [1.0, 70.0])
@@ -242,7 +242,7 @@ def test_a_norm_far_from_the_others_is_drawn_apart():
     names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert names == ["token 2: S", "median"]
     assert figure.axes[0].get_yscale() == "log"
-    page.to_png(figure)
+    html_page.to_png(figure)
 
 
 def test_the_map_keeps_planar_paths_as_they_are():
@@ -280,4 +280,4 @@ def test_a_sink_without_a_name_is_still_drawn():
     figure = PICTURES["sinks"].draw(mpl.pyplot, run)
     names = [tick.get_text() for tick in figure.axes[2].get_yticklabels()]
     assert {"the first token", "token (0)", "a (1)"} <= set(names)
-    page.to_png(figure)
+    html_page.to_png(figure)

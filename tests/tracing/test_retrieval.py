@@ -24,8 +24,7 @@ from tokenflock.theory.kinetic import retrieval_profile
 from tokenflock.tracing import Words
 from tokenflock.tracing.retrieval import standard_error
 from tokenflock.tracing.retrieval_files import THEORY, draw_retrieval
-from tokenflock.tracing.retrieval_prompts import make_prompts
-from tokenflock.tracing.retrieval_words import (
+from tokenflock.tracing.retrieval_narrative import (
     contrast,
     errors_needed,
     part_response,
@@ -33,6 +32,7 @@ from tokenflock.tracing.retrieval_words import (
     plain_words,
     summary,
 )
+from tokenflock.tracing.retrieval_prompts import make_prompts
 
 pytestmark = pytest.mark.xdist_group("trace-command")
 N = 12

@@ -9,8 +9,8 @@ transformers = pytest.importorskip("transformers")
 from real_parts import TINY, tiny_albert, tiny_bert, tiny_gpt2, tiny_llama, tiny_vit  # noqa: E402
 
 import tokenflock as flock  # noqa: E402
-from tokenflock.tracing.perturb import Growth  # noqa: E402
-from tokenflock.tracing.words import Words  # noqa: E402
+from tokenflock.tracing.perturbation import Growth  # noqa: E402
+from tokenflock.tracing.tokenise import Words  # noqa: E402
 
 
 def words(n=11, start=1):
@@ -52,33 +52,11 @@ def test_statistics_are_of_the_models_own_hidden_states(bert):
         np.testing.assert_allclose(run.array("norms")[index], np.linalg.norm(x, axis=1), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("observable", "name"),
-    [
-        (flock.effective_rank, "effective_rank"),
-        (flock.order_parameter, "order_parameter"),
-        (flock.scaled_energy, "scaled_energy"),
-        (flock.clusters(angle=0.1415), "clusters"),
-    ],
-    ids=str,
-)
-def test_the_engines_observables_apply_and_agree(bert, observable, name):
-    run = bert[1]
-    np.testing.assert_allclose(run.observe(observable), run.array(name), rtol=1e-5)
-
-
-def test_in_float64_they_agree_to_rounding():
-    run = flock.trace(tiny_gpt2().double(), words=[words()])
-    for observable in (flock.effective_rank, flock.scaled_energy):
-        found = run.array(observable.name)
-        np.testing.assert_allclose(run.observe(observable), found, rtol=1e-10)
-
-
-def test_speeds_are_angles_between_states(bert):
+def test_turning_angles_are_angles_between_states(bert):
     run = bert[1]
     inner = np.sum(run.states[1:] * run.states[:-1], axis=-1)
     expected = np.arccos(np.clip(inner, -1, 1)).mean(axis=1)
-    np.testing.assert_allclose(run.array("speed"), expected, atol=1e-9)
+    np.testing.assert_allclose(run.array("turning_angle"), expected, atol=1e-9)
 
 
 def test_the_theory_beside_it_is_the_closed_system_of_the_scheme(bert):
@@ -100,12 +78,12 @@ def test_small_updates_turn_tokens_as_the_flow_says():
                 parameter.mul_(1e-3)
     run = flock.trace(model, words=[words()])
     np.testing.assert_allclose(
-        run.array("speed")[:-1], run.array("speed_predicted")[:-1], rtol=5e-3
+        run.array("turning_angle")[:-1], run.array("turning_angle_predicted")[:-1], rtol=5e-3
     )
     # The final norm of GPT-2 takes the mean out of a token, which the flow knows nothing of.
-    assert run.array("speed")[-1] > 2 * run.array("speed_predicted")[-1]
-    measured = run.array("speed_attention")
-    np.testing.assert_allclose(measured, run.array("speed_attention_predicted"), rtol=5e-3)
+    assert run.array("turning_angle")[-1] > 2 * run.array("turning_angle_predicted")[-1]
+    measured = run.array("turning_angle_attention")
+    np.testing.assert_allclose(measured, run.array("turning_angle_attention_predicted"), rtol=5e-3)
 
 
 def test_perturbations_grow_linearly():
@@ -173,7 +151,7 @@ def test_pictures_are_read_by_keywords():
 
 def test_a_shared_layer_shows_at_every_pass():
     run = flock.trace(tiny_albert(), words=[words()], change=flock.Interventions(repeat=2))
-    passes = len(run.array("speed"))
+    passes = len(run.array("turning_angle"))
     assert run.attributes["trace"]["model"]["layers"] * 2 == passes
     assert np.all(run.array("beta_weights") == run.array("beta_weights")[0])
     assert any("2 times over" in note for note in run.attributes["trace"]["notes"])
@@ -212,7 +190,7 @@ def test_an_unknown_family_gives_what_its_hidden_states_give():
         np.testing.assert_allclose(run.states[index], unit, atol=1e-12)
     assert "attention_entropy" in run
     assert "ov_real" not in run
-    assert "speed_predicted" not in run
+    assert "turning_angle_predicted" not in run
     assert "gpt_neox is not one of the families" in run.attributes["trace"]["missing"][0]
     with pytest.raises(flock.InputError, match="--no-mlp need to know the parts"):
         flock.trace(model, words=[words()], change=flock.Interventions(mlp=False))

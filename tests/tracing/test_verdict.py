@@ -14,10 +14,11 @@ from real_parts import rxnmapper_folder, tiny_bert  # noqa: E402
 import tokenflock as flock  # noqa: E402
 from tokenflock.errors import InputError  # noqa: E402
 from tokenflock.tracing.interventions import Interventions  # noqa: E402
-from tokenflock.tracing.reading import band, groups, mean, percent, ranges, shown  # noqa: E402
 from tokenflock.tracing.spectra import attraction  # noqa: E402
+from tokenflock.tracing.tokenise import Words  # noqa: E402
+from tokenflock.tracing.trace_values import band, groups, mean  # noqa: E402
 from tokenflock.tracing.verdict import plain_words, summary, verdict  # noqa: E402
-from tokenflock.tracing.words import Words  # noqa: E402
+from tokenflock.tracing.wording import percent, ranges, shown  # noqa: E402
 
 
 def spread(layers=6, n=7, d=12):
@@ -132,10 +133,10 @@ def test_words_start_with_the_regime_and_end_with_what_is_missing():
     assert words[-2:] == ["A remark.", "No spectra here."]
 
 
-def test_words_name_the_sink_its_layers_and_where_the_speed_is_off():
+def test_words_name_the_sink_its_layers_and_where_the_turning_is_off():
     run = with_heads(made_run(merging(), labels=[*"abSdefghij"]))
-    predicted = run.array("speed_predicted")
-    predicted[[1, 2, 5]] = 2.1 * run.array("speed")[[1, 2, 5]]
+    predicted = run.array("turning_angle_predicted")
+    predicted[[1, 2, 5]] = 2.1 * run.array("turning_angle")[[1, 2, 5]]
     said = " ".join(plain_words(run))
     assert "S (token 2) is an attention sink in layers 2-8" in said
     assert "off by more than 2 times in layers 2-3, 6" in said
@@ -145,7 +146,7 @@ def test_words_name_the_sink_its_layers_and_where_the_speed_is_off():
     assert "6,561 times its size at the end" in said
 
 
-def test_a_sink_outside_the_cloud_is_the_first_token():
+def test_a_sink_outside_the_states_is_the_first_token():
     run = with_heads(made_run(merging()))
     run.attributes["trace"]["without_first"] = True
     mass = np.concatenate([np.full((8, 1), 0.9), 0.1 * run.array("column_mass")], axis=1)
@@ -155,7 +156,7 @@ def test_a_sink_outside_the_cloud_is_the_first_token():
     )
 
 
-@pytest.mark.parametrize("gone", ["", "sink_share", "column_mass", "speed", "speed_predicted",
+@pytest.mark.parametrize("gone", ["", "sink_share", "column_mass", "turning_angle", "turning_angle_predicted",
                                   "ov_positive_share", "beta_weights", "equiangular_cosine",
                                   "perturbation_growth", "norms", "mean_cosine_rest"])  # fmt: skip
 def test_words_and_summary_work_without_what_was_not_measured(gone):
@@ -174,7 +175,7 @@ def test_the_summary_is_the_run():
     assert found["bands"] == {}
     for name in ("mean_cosine", "sphere_cosine", "clusters", "effective_rank", "norm"):
         np.testing.assert_allclose(found["layers"][name], run.array(name), rtol=1e-15)
-    assert len(found["layers"]["speed"]) == 3
+    assert len(found["layers"]["turning_angle"]) == 3
     sinks = run.array("sink_share")
     np.testing.assert_allclose(found["layers"]["sink_share"], sinks.max(axis=1))
     assert found["layers"]["clusters_at"]["0.1415"] == found["layers"]["clusters"]

@@ -53,7 +53,7 @@ def _trace():
     pytest.importorskip("transformers")
     from real_parts import tiny_bert
 
-    from tokenflock.tracing.words import Words
+    from tokenflock.tracing.tokenise import Words
 
     return flock.trace(tiny_bert(), words=[Words([5, 17, 40, 3], WORDS, " ".join(WORDS))])
 

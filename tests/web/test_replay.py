@@ -208,9 +208,9 @@ def test_a_trace_has_its_texts_and_its_layers(tmp_path):
     assert "outside the training regime" in replay["notes"]
     series = {each["name"]: each["values"] for each in replay["series"]}
     np.testing.assert_allclose(series["sphere_cosine"], run.array("sphere_cosine"))
-    speed = series["speed"]
-    assert speed[0] is None
-    np.testing.assert_allclose(speed[1:], run.array("speed"))
+    turned = series["turning_angle"]
+    assert turned[0] is None
+    np.testing.assert_allclose(turned[1:], run.array("turning_angle"))
 
 
 # --- sweeps ---

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tracing.guard import import_transformers
+from ..tracing.offline import import_transformers
 
 if TYPE_CHECKING:
     from ..tracing.load import Checkpoint
-    from ..tracing.words import Words
+    from ..tracing.tokenise import Words
 
 VOCABULARY = 1000
 CONTEXT = 8192
@@ -102,7 +102,7 @@ def _random(name: str) -> Any:
 
 def random_words(n: int, seed: int = 0) -> Words:
     """A text of n random tokens."""
-    from ..tracing.words import Words
+    from ..tracing.tokenise import Words
 
     ids = np.random.default_rng(seed).integers(10, VOCABULARY // 2, n).tolist()
     return Words(ids=ids, labels=[str(each) for each in ids], text="")
@@ -120,14 +120,14 @@ def with_statistics(checkpoint: Checkpoint, words: Words) -> np.ndarray:
     """The part of it that every text needs: one forward pass with all statistics beside it."""
     import torch
 
-    from ..tracing.anatomy import Anatomy
+    from ..tracing.architecture import Architecture
     from ..tracing.collect import Collector
-    from ..tracing.watch import watching
+    from ..tracing.hooks import watching
 
-    anatomy = Anatomy.of(checkpoint.model)
-    heard = Collector(width=anatomy.width, reference_beta=1.0)
-    with torch.no_grad(), watching(anatomy, heard):
-        anatomy.backbone(**_inputs(checkpoint, words))
+    architecture = Architecture.of(checkpoint.model)
+    heard = Collector(width=architecture.width, reference_beta=1.0)
+    with torch.no_grad(), watching(architecture, heard):
+        architecture.backbone(**_inputs(checkpoint, words))
     return np.array([row["mean_cosine"] for row in heard.states])
 
 

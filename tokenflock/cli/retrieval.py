@@ -94,7 +94,7 @@ def retrieval(
     from ..tracing.load import open_checkpoint
     from ..tracing.retrieval import retrieval_response
     from ..tracing.retrieval_files import check_retrieval_place, write_retrieval
-    from ..tracing.words import read_texts, read_tokens
+    from ..tracing.tokenise import read_texts, read_tokens
 
     if out is not None:
         check_retrieval_place(out, overwrite)
@@ -131,7 +131,7 @@ def retrieval(
 
 def _tell(data: xr.Dataset, place: Path | None, as_json: bool) -> None:
     """The JSON object, or the last layer's profile and what it shows."""
-    from ..tracing.retrieval_words import plain_words, summary
+    from ..tracing.retrieval_narrative import plain_words, summary
 
     if as_json:
         typer.echo(json.dumps(summary(data), allow_nan=False))

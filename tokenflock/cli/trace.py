@@ -73,7 +73,7 @@ REFERENCE = typer.Option(
     help="Beta of the energy and of the theory's curve (default: median of the heads' own).",
 )
 WITHOUT_FIRST = typer.Option(
-    False, "--without-first", help="Leave the first token, often a sink, out of the cloud."
+    False, "--without-first", help="Leave the first token, often a sink, out of the states."
 )
 NO_MLP = typer.Option(False, "--no-mlp", help="Take the feed-forward block out of every layer.")
 NO_ATTENTION = typer.Option(False, "--no-attention", help="Take attention out of every layer.")
@@ -164,7 +164,7 @@ def trace(
         shown_layers,
         write,
     )
-    from ..tracing.reading import depth
+    from ..tracing.trace_values import depth
 
     place = default_place(model.name) if report and out is None else out
     if place is not None:
@@ -225,7 +225,7 @@ def traced(
     """Load once, then read text or tokens."""
     from ..tracing import trace as run_trace
     from ..tracing.load import open_checkpoint
-    from ..tracing.words import read_texts, read_tokens
+    from ..tracing.tokenise import read_texts, read_tokens
 
     texts = read_texts(given["file"]) if "file" in given else given.get("text")
     tell(0.0, "loading")
@@ -244,7 +244,7 @@ def _tell(run: Trajectory, place: Path | None, shown: list[int], as_json: bool) 
     from rich.console import Console
 
     from ..tracing.output import layers_left_out, table
-    from ..tracing.reading import depth
+    from ..tracing.trace_values import depth
 
     console = Console(markup=False, highlight=False)
     console.print(table(run, shown))

@@ -3,4 +3,4 @@
 from .api import trace as trace
 from .interventions import Interventions as Interventions
 from .retrieval import retrieval_response as retrieval_response
-from .words import Words as Words
+from .tokenise import Words as Words

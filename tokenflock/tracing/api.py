@@ -13,20 +13,21 @@ import numpy as np
 
 from ..errors import InputError, SolveError, TokenflockError, require
 from ..trajectory import Trajectory
-from .anatomy import Anatomy
+from .architecture import Architecture
+from .arrays import WEIGHT_AXES
 from .collect import Collector
+from .hooks import AttentionSeen, Listener
 from .interventions import Interventions, intervened
 from .load import Checkpoint, open_checkpoint
-from .perturb import SIZES, Growth, moved_copy
-from .result import WEIGHT_AXES, Facts, assemble
+from .perturbation import SIZES, Growth, moved_copy
+from .result import TraceFacts, assemble
 from .spectra import head_maps
-from .watch import Listener, Seen
-from .words import Words, encode, fit, limit
+from .tokenise import Words, encode, fit, limit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Report = Callable[[float, str], None]
+Progress = Callable[[float, str], None]
 # One forward pass reads tokens, or whatever keywords the model's own forward takes.
 Given = Words | Mapping[str, Any]
 # With neither weights that can be read nor a stated beta, energies are read at this one.
@@ -51,7 +52,7 @@ def trace(
     attention_rank: bool = False,
     perturbation: bool = False,
     tokenizer: Any = None,
-    report: Report | None = None,
+    report: Progress | None = None,
 ) -> Trajectory:
     """Run a checkpoint on one or several texts; the clock of the result is the layer.
 
@@ -64,7 +65,7 @@ def trace(
     reference_beta -- the beta of energies and of the equiangular theory; None takes the median of the
         heads' own, read from their weights, and the result states it.
     states -- keep the sphere tokens of every layer (one text): memory O(L n d) instead of O(n d).
-    without_first -- leave the first token out of the cloud: decoders park attention on it.
+    without_first -- leave the first token out of the statistics of states: decoders park attention on it.
     attention_rank, perturbation -- two statistics that cost more than the rest together.
 
     The original implementation runs, with hooks beside it; nothing is downloaded.
@@ -78,35 +79,35 @@ def trace(
     given = _given(checkpoint, text, words, inputs, split, truncate, window, without_first)
     if change.start == "permuted":
         given = [_permuted(each, change.seed) for each in given]
-    anatomy = Anatomy.of(checkpoint.model)
+    architecture = Architecture.of(checkpoint.model)
     tell(0.0, "reading the weights")
-    weights = _weight_statistics(anatomy)
+    weights = _weight_statistics(architecture)
     beta = _reference_beta(reference_beta, weights, change.beta_scale)
     settings = {
-        "width": anatomy.width,
+        "width": architecture.width,
         "reference_beta": beta,
         "keep_states": states and len(given) == 1,
         "without_first": without_first,
         "attention_rank": attention_rank,
     }
-    passes, seen = _passes(anatomy, change, given, settings, tell)
+    passes, seen = _passes(architecture, change, given, settings, tell)
     growth = rounding = None
     if perturbation:
-        growth, actual = _growth(anatomy, change, given[0], checkpoint.dtype, tell)
+        growth, actual = _growth(architecture, change, given[0], checkpoint.dtype, tell)
         rounding = growth.rounding(actual)
-    facts = Facts(
-        model=_about(checkpoint, anatomy, seen),
+    facts = TraceFacts(
+        model=_about(checkpoint, architecture, seen),
         labels=_labels(given, passes, without_first),
         interventions=change.changed(),
         notes=[
             *change.sentences(),
-            *_asides(anatomy, given, states, without_first),
+            *_asides(architecture, given, states, without_first),
             *checkpoint.notes,
         ],
-        missing=[*anatomy.missing(), *_unread(anatomy, seen)],
-        scheme=anatomy.scheme,
+        missing=[*architecture.missing(), *_unread(architecture, seen)],
+        scheme=architecture.scheme,
         causal=seen.causal,
-        width=anatomy.width,
+        width=architecture.width,
         reference_beta=beta,
         seconds=time.perf_counter() - started,
         rounding=rounding,
@@ -114,7 +115,7 @@ def trace(
     )
     extra = {} if growth is None else {"perturbation_growth": np.asarray(growth.growth())}
     tell(1.0, "done")
-    return assemble(facts, passes, _by_layer(anatomy, weights, passes[0]), extra)
+    return assemble(facts, passes, _by_layer(architecture, weights, passes[0]), extra)
 
 
 def _given(
@@ -163,11 +164,15 @@ def _permuted(given: Given, seed: int) -> Given:
 
 
 def _passes(
-    anatomy: Anatomy, change: Interventions, given: Sequence[Given], settings: dict, tell: Report
-) -> tuple[list[Collector], Seen]:
+    architecture: Architecture,
+    change: Interventions,
+    given: Sequence[Given],
+    settings: dict,
+    tell: Progress,
+) -> tuple[list[Collector], AttentionSeen]:
     """One forward pass, and one collector, per text; and what was met on the way."""
-    seen = Seen()
-    passes, depth = [], anatomy.passes * change.repeat
+    seen = AttentionSeen()
+    passes, depth = [], architecture.passes * change.repeat
     for index, each in enumerate(given):
 
         def progress(layer: int, index: int = index) -> None:
@@ -177,20 +182,20 @@ def _passes(
             tell((index + layer / depth) / len(given), note)
 
         collector = Collector(**settings, progress=progress)
-        seen = forward_pass(anatomy, change, collector, _tensors(each, anatomy, copies=1))
+        seen = forward_pass(architecture, change, collector, _tensors(each, architecture, copies=1))
         require(
             len(collector.states) > 1,
-            f"{anatomy.kind} gives no hidden states, neither by its layers nor by "
+            f"{architecture.kind} gives no hidden states, neither by its layers nor by "
             "output_hidden_states=True; trace cannot read it",
         )
         passes.append(collector)
     return passes, seen
 
 
-def _tensors(given: Given, anatomy: Anatomy, copies: int) -> dict[str, Any]:
+def _tensors(given: Given, architecture: Architecture, copies: int) -> dict[str, Any]:
     import torch
 
-    device = next(anatomy.model.parameters()).device
+    device = next(architecture.model.parameters()).device
     if isinstance(given, Words):
         return {"input_ids": torch.tensor([given.ids] * copies, device=device)}
     return {
@@ -200,38 +205,38 @@ def _tensors(given: Given, anatomy: Anatomy, copies: int) -> dict[str, Any]:
 
 
 def forward_pass(
-    anatomy: Anatomy,
+    architecture: Architecture,
     change: Interventions,
     listener: Listener,
     inputs: dict[str, Any],
     moved: Callable[[Any], Any] | None = None,
-) -> Seen:
+) -> AttentionSeen:
     """The backbone's own forward with the listener beside it."""
     import torch
 
-    caches = hasattr(anatomy.config, "use_cache") and not anatomy.encoder_of
+    caches = hasattr(architecture.config, "use_cache") and not architecture.encoder_of
     keywords: dict[str, Any] = {"use_cache": False} if caches else {}
-    if anatomy.family is None:
+    if architecture.family is None:
         keywords["output_hidden_states"] = True
     try:
         with (
             torch.no_grad(),
-            _without_dropout(anatomy.model),
-            intervened(anatomy, change, listener, moved) as seen,
+            _without_dropout(architecture.model),
+            intervened(architecture, change, listener, moved) as seen,
         ):
-            anatomy.backbone(**inputs, **keywords)
+            architecture.backbone(**inputs, **keywords)
     except TokenflockError:
         raise
     except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
         reason = str(error).strip().split("\n")[0][:200]
         raise SolveError(
-            f"{anatomy.kind} failed on this input ({type(error).__name__}: {reason}); check the tokens "
+            f"{architecture.kind} failed on this input ({type(error).__name__}: {reason}); check the tokens "
             "and the interventions, or use a shorter text"
         ) from error
     require(
-        seen.looks > 0 or change.beta_scale == 1.0,
+        seen.calls > 0 or change.beta_scale == 1.0,
         f"--beta-scale reaches attention through transformers' registry of attention functions, and "
-        f"{anatomy.kind} computes its own",
+        f"{architecture.kind} computes its own",
     )
     return seen
 
@@ -249,7 +254,7 @@ def _without_dropout(model: Any) -> Iterator[None]:
 
 
 def _growth(
-    anatomy: Anatomy, change: Interventions, given: Given, precision: str, tell: Report
+    architecture: Architecture, change: Interventions, given: Given, precision: str, tell: Progress
 ) -> tuple[Growth, str]:
     """Two copies of a text, one moved a little; and the precision the model really computes in.
 
@@ -259,9 +264,9 @@ def _growth(
     tell(0.95, "growth of a perturbation")
 
     def measured(size: float) -> Growth:
-        heard, inputs = Growth(), _tensors(given, anatomy, copies=2)
+        heard, inputs = Growth(), _tensors(given, architecture, copies=2)
         move = functools.partial(moved_copy, size=size, seed=PERTURBATION_SEED)
-        forward_pass(anatomy, change, heard, inputs, move)
+        forward_pass(architecture, change, heard, inputs, move)
         return heard
 
     found = measured(SIZES[precision])
@@ -271,9 +276,9 @@ def _growth(
     return (found, precision) if found.agrees(coarse) else (coarse, "float32")
 
 
-def _weight_statistics(anatomy: Anatomy) -> list[dict[str, np.ndarray]] | None:
+def _weight_statistics(architecture: Architecture) -> list[dict[str, np.ndarray]] | None:
     """Spectra of every distinct layer."""
-    projections = anatomy.projections()
+    projections = architecture.projections()
     return None if projections is None else [head_maps(each) for each in projections]
 
 
@@ -289,21 +294,21 @@ def _reference_beta(
 
 
 def _by_layer(
-    anatomy: Anatomy, weights: list[dict[str, np.ndarray]] | None, heard: Collector
+    architecture: Architecture, weights: list[dict[str, np.ndarray]] | None, heard: Collector
 ) -> dict[str, np.ndarray]:
     """The spectra in the order in which the layers ran; a shared layer appears at every pass."""
     if weights is None:
         return {}
-    place = {id(layer): index for index, layer in enumerate(anatomy.layers)}
+    place = {id(layer): index for index, layer in enumerate(architecture.layers)}
     rows = [weights[place[id(module)]] for module in heard.order]
     return {name: np.stack([row[name] for row in rows]) for name in WEIGHT_AXES}
 
 
-def _unread(anatomy: Anatomy, seen: Seen) -> list[str]:
+def _unread(architecture: Architecture, seen: AttentionSeen) -> list[str]:
     """Why there are no statistics of the attention, if there are none."""
-    if seen.looks == 0:
+    if seen.calls == 0:
         return [
-            f"{anatomy.kind} computes its attention itself, not through transformers' registry of "
+            f"{architecture.kind} computes its attention itself, not through transformers' registry of "
             "attention functions: entropy, sinks and temperatures of its heads are left out"
         ]
     return [
@@ -312,19 +317,21 @@ def _unread(anatomy: Anatomy, seen: Seen) -> list[str]:
     ]
 
 
-def _about(checkpoint: Checkpoint, anatomy: Anatomy, seen: Seen) -> dict[str, Any]:
-    config = anatomy.config
+def _about(
+    checkpoint: Checkpoint, architecture: Architecture, seen: AttentionSeen
+) -> dict[str, Any]:
+    config = architecture.config
     return {
         "name": checkpoint.name,
         "source": checkpoint.source,
-        "family": anatomy.kind,
-        "layers": anatomy.passes,
-        "distinct_layers": len(anatomy.layers),
+        "family": architecture.kind,
+        "layers": architecture.passes,
+        "distinct_layers": len(architecture.layers),
         "heads": getattr(config, "num_attention_heads", None),
-        "width": anatomy.width,
-        "normalisation": anatomy.scheme,
+        "width": architecture.width,
+        "normalisation": architecture.scheme,
         "causal": seen.causal,
-        "parameters": sum(part.numel() for part in anatomy.backbone.parameters()),
+        "parameters": sum(part.numel() for part in architecture.backbone.parameters()),
         "dtype": str(checkpoint.model.dtype).removeprefix("torch."),
         "context": limit(checkpoint),
     }
@@ -333,7 +340,7 @@ def _about(checkpoint: Checkpoint, anatomy: Anatomy, seen: Seen) -> dict[str, An
 def _labels(
     given: Sequence[Given], passes: Sequence[Collector], without_first: bool
 ) -> list[list[str]]:
-    """What each token of the cloud is called."""
+    """What each token of the states is called."""
     skipped = 1 if without_first else 0
     return [
         each.labels[skipped:]
@@ -344,13 +351,15 @@ def _labels(
 
 
 def _asides(
-    anatomy: Anatomy, given: Sequence[Given], states: bool, without_first: bool
+    architecture: Architecture, given: Sequence[Given], states: bool, without_first: bool
 ) -> list[str]:
     notes = []
-    if anatomy.encoder_of:
-        notes.append(f"the encoder of {anatomy.encoder_of} is traced; its decoder does not run")
+    if architecture.encoder_of:
+        notes.append(
+            f"the encoder of {architecture.encoder_of} is traced; its decoder does not run"
+        )
     if without_first:
-        notes.append("the first token is left out of the cloud (not out of the attention)")
+        notes.append("the first token is left out of the states (not out of the attention)")
     parts = [each for each in given if isinstance(each, Words) and each.part]
     if parts:
         notes.append(

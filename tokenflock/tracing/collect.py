@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .cloud import Affine, clouds, working_precision
-from .looks import looks
-from .watch import Listener, Look
+from .attention_statistics import batched_attention_statistics
+from .hooks import AttentionCall, Listener
+from .state_statistics import NormAffine, batched_state_statistics, working_precision
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Row = dict[str, Any]
-# As soon as so many bytes wait they are read: states with updates, queries with keys (and the values
-# that come with them). One layer waits until it is complete, so that memory is O(n d) plus this.
-WAITING = 2**22
-# Arrays made of what waits are about four times as large.
-HEAP = 4 * WAITING
+# Tensors are kept until they have so many bytes, then read together: states with updates, queries with
+# keys and values. A layer is read when it is complete, so that memory is O(n d) plus this.
+BUFFER_BYTES = 2**22
+# Arrays computed from a full buffer are about four times as large.
+LARGEST_FREED_BLOCK = 4 * BUFFER_BYTES
 
 
 @dataclass
-class _State:
+class _PendingState:
     """A hidden state (n, d) that waits, and the norm it left."""
 
     index: int
     hidden: Tensor
-    affine: Affine | None
+    affine: NormAffine | None
 
 
 @dataclass
-class _Push:
+class _PendingUpdate:
     """A residual x (n, d) that waits, and what attention and MLP add to it."""
 
     layer: int
@@ -51,8 +51,8 @@ class Collector(Listener):
     """Statistics per state and per layer of one text, complete when the pass has finished.
 
     `keep_states` also keeps the sphere tokens of every layer; `without_first` leaves the first token
-    out of the cloud (not out of the attention, where it may be the sink). `progress` is told the
-    number of each state. What is heard waits until it has `waiting` bytes, which changes no number
+    out of the states (not out of the attention, where it may be the sink). `progress` is told the
+    number of each state. What is heard waits until it has `buffer_bytes` bytes, which changes no number
     beyond rounding: layers of transformers return new tensors and do not write into those heard.
     """
 
@@ -62,7 +62,7 @@ class Collector(Listener):
     without_first: bool = False
     attention_rank: bool = False
     progress: Callable[[int], None] | None = None
-    waiting: int = WAITING
+    buffer_bytes: int = BUFFER_BYTES
     states: list[Row] = field(default_factory=list)
     layers: list[Row] = field(default_factory=list)
     tokens: list[np.ndarray] = field(default_factory=list)
@@ -71,15 +71,15 @@ class Collector(Listener):
 
     def __post_init__(self) -> None:
         self._before: Tensor | None = None
-        self._states: list[_State] = []
-        self._pushes: list[_Push] = []
-        self._looks: list[tuple[int, Look]] = []
-        self._state_bytes = self._look_bytes = 0
+        self._states: list[_PendingState] = []
+        self._updates: list[_PendingUpdate] = []
+        self._calls: list[tuple[int, AttentionCall]] = []
+        self._state_bytes = self._call_bytes = 0
         _keep_freed_memory()
 
     @property
     def count(self) -> int:
-        """Number of tokens in the cloud."""
+        """Number of tokens in the states that are read."""
         return (self.tokens or self.ends)[0].shape[0]
 
     # --- what is heard ---
@@ -87,37 +87,37 @@ class Collector(Listener):
     def enter(self, layer: int, module: nn.Module) -> None:
         self.order.append(module)
 
-    def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
+    def state(self, index: int, hidden: Tensor, affine: NormAffine | None) -> None:
         if self.progress is not None:
             self.progress(index)
         here = self._cut(hidden)
         if self._states and not _alike(self._states[0].hidden, here):
             self._read_states()
-        self._states.append(_State(index, here, affine))
+        self._states.append(_PendingState(index, here, affine))
         self._state_bytes += here.nbytes
         # Only here: a layer is complete, with the updates of both its halves.
-        if self._state_bytes >= self.waiting:
+        if self._state_bytes >= self.buffer_bytes:
             self._read_states()
 
     def update(self, layer: int, part: str, residual: Tensor, update: Tensor) -> None:
         push = self._cut(update)
         self._state_bytes += push.nbytes
         if part == "attention":
-            self._pushes.append(_Push(layer, self._cut(residual), push))
-        elif self._pushes and self._pushes[-1].layer == layer:
-            self._pushes[-1].mlp = push
+            self._updates.append(_PendingUpdate(layer, self._cut(residual), push))
+        elif self._updates and self._updates[-1].layer == layer:
+            self._updates[-1].mlp = push
 
-    def attention(self, layer: int, look: Look) -> None:
-        if self._looks and not _comparable(self._looks[0][1], look):
-            self._read_looks()
-        self._looks.append((layer, look))
-        self._look_bytes += sum(part.nbytes for part in (look.query, look.key, look.value))
-        if self._look_bytes >= self.waiting:
-            self._read_looks()
+    def attention(self, layer: int, call: AttentionCall) -> None:
+        if self._calls and not _comparable(self._calls[0][1], call):
+            self._read_calls()
+        self._calls.append((layer, call))
+        self._call_bytes += sum(part.nbytes for part in (call.query, call.key, call.value))
+        if self._call_bytes >= self.buffer_bytes:
+            self._read_calls()
 
     def finish(self) -> None:
         self._read_states()
-        self._read_looks()
+        self._read_calls()
 
     # --- what is read ---
 
@@ -138,19 +138,19 @@ class Collector(Listener):
         if waiting:
             affines, kind = [each.affine for each in waiting], waiting[0].hidden.dtype
             states = _together([each.hidden for each in waiting], torch.float64)
-            rows, points = clouds(states, affines, self.reference_beta, kind)
-            if self.without_first:  # the cloud is without it already
+            rows, points = batched_state_statistics(states, affines, self.reference_beta, kind)
+            if self.without_first:  # the states are without it already
                 rows = [{k: v for k, v in row.items() if k != "mean_cosine_rest"} for row in rows]
             self.states += rows
             if waiting[0].index == 0:
                 self._before = None
-            for each, speed in zip(waiting, self._speeds(points), strict=True):
+            for each, turned in zip(waiting, self._turning_angles(points), strict=True):
                 if each.index > 0:
-                    self._row(each.index)["speed"] = speed
+                    self._row(each.index)["turning_angle"] = turned
             self._keep(points)
-        self._read_pushes()
+        self._read_updates()
 
-    def _speeds(self, points: Tensor) -> list[float]:
+    def _turning_angles(self, points: Tensor) -> list[float]:
         """Mean angle turned since the state before; that of the first state means nothing."""
         before = points[:1] if self._before is None else self._before
         self._before = points[-1:].clone()
@@ -164,9 +164,9 @@ class Collector(Listener):
             kept = self.ends[:1] or [points[0].numpy(force=True).copy()]
             self.ends = [*kept, points[-1].numpy(force=True).copy()]
 
-    def _read_pushes(self) -> None:
+    def _read_updates(self) -> None:
         """The angle each half and the whole layer should turn, |P_theta a|/|x| with theta = x/|x|."""
-        waiting, self._pushes = self._pushes, []
+        waiting, self._updates = self._updates, []
         if not waiting:
             return
         kind = working_precision(waiting[0].residual.dtype)
@@ -174,27 +174,30 @@ class Collector(Listener):
         push = _together([each.attention for each in waiting], kind)
         size, across, along = split(residual, push)
         turned = across.atan2(size + along)
-        found = {"speed_attention": turned, "speed_attention_predicted": across / size}
+        found = {
+            "turning_angle_attention": turned,
+            "turning_angle_attention_predicted": across / size,
+        }
         for each, extra in zip(waiting, push, strict=True):
             if each.mlp is not None:
                 extra += each.mlp
         _, across, _ = split(residual, push, size)
-        found["speed_predicted"] = across / size
-        found["speed_fixed_radius"] = across / self.width**0.5
+        found["turning_angle_predicted"] = across / size
+        found["turning_angle_fixed_radius"] = across / self.width**0.5
         for name, values in found.items():
             for each, value in zip(waiting, values.mean(1).tolist(), strict=True):
                 self._row(each.layer)[name] = value
 
-    def _read_looks(self) -> None:
+    def _read_calls(self) -> None:
         import torch
 
-        waiting, self._looks, self._look_bytes = self._looks, [], 0
+        waiting, self._calls, self._call_bytes = self._calls, [], 0
         if not waiting:
             return
         shared = waiting[0][1]
-        found = looks(
-            torch.cat([look.query[:1] for _, look in waiting]),
-            torch.cat([look.key[:1] for _, look in waiting]),
+        found = batched_attention_statistics(
+            torch.cat([call.query[:1] for _, call in waiting]),
+            torch.cat([call.key[:1] for _, call in waiting]),
             mask=shared.mask,
             causal=shared.causal,
             scaling=shared.scaling,
@@ -241,14 +244,14 @@ def _keep_freed_memory() -> None:
     """
     import torch
 
-    torch.empty(HEAP, dtype=torch.uint8)
+    torch.empty(LARGEST_FREED_BLOCK, dtype=torch.uint8)
 
 
 def _alike(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one.device == other.device
 
 
-def _comparable(one: Look, other: Look) -> bool:
+def _comparable(one: AttentionCall, other: AttentionCall) -> bool:
     """Whether two calls differ in their queries and keys alone."""
     return (
         one.mask is other.mask

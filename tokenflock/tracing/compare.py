@@ -15,8 +15,9 @@ import numpy as np
 from ..errors import require
 from ..json_safe import plain
 from ..trajectory import Trajectory
-from .reading import changes, depth, facts, labels, lengths, mean, number, texts
+from .trace_values import depth, facts, labels, lengths, mean, texts
 from .verdict import LAYER_SERIES, STATE_SERIES, verdict
+from .wording import changes, number
 
 # Mean cosines further apart than this are said to differ.
 DIFFERS = 0.1
@@ -179,7 +180,13 @@ def _ends(runs: Sequence[Trajectory], letters: list[str]) -> str:
 def _largest(letters: list[str], found: dict[str, Any]) -> list[str]:
     """Other series whose means over depth differ by more than a factor of 1.5."""
     said = []
-    for name in ("norm_median", "speed", "attention_entropy_share", "sink_share", "beta_logits"):
+    for name in (
+        "norm_median",
+        "turning_angle",
+        "attention_entropy_share",
+        "sink_share",
+        "beta_logits",
+    ):
         values = found["layers"].get(name)
         if values is None:
             continue

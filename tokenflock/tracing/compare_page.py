@@ -11,17 +11,28 @@ import numpy as np
 from ..plot.style import FAINT, INK, PALETTE, styled
 from ..trajectory import Trajectory
 from .compare import alignment, compare, names
-from .page import folded, heading, listing, page, paragraph, picture, table, to_png, write_files
+from .html_page import (
+    folded,
+    heading,
+    listing,
+    page,
+    paragraph,
+    picture,
+    table,
+    to_png,
+    write_files,
+)
 from .pictures_series import WIDTH
-from .reading import depth, drawn, facts, lengths, mean
 from .report import verdict_box, warning_box
+from .trace_values import depth, facts, lengths, mean
 from .verdict import verdict
+from .wording import drawn
 
 PAGE, PICTURE = "compare.html", "compare.png"
 ROWS = 4
 # Inches that a column of histograms needs.
 COLUMN = 2.4
-# With the colours they tell more runs apart than anybody draws.
+# Line styles, used in turn once all colours have been used.
 DASHES = ("-", "--", ":", "-.")
 
 

@@ -28,7 +28,7 @@ WEIGHTS = (
     "pytorch_model.bin.index.json",
 )
 VOCABULARY = "vocab.txt"
-# Any of these, and the automatic tokenizer has something to read.
+# Files of which AutoTokenizer needs at least one.
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -55,7 +55,7 @@ STORED_BYTES = {
 
 
 @dataclass(frozen=True)
-class Weights:
+class WeightFiles:
     """The weight files of a folder and their size: `bytes` on disk, `elements` numbers."""
 
     files: list[Path]
@@ -116,7 +116,7 @@ def _config_advice(folder: Path) -> str:
     return "a checkpoint folder holds it beside the weights (Hugging Face layout)"
 
 
-def find_weights(folder: Path, config: dict[str, Any]) -> Weights:
+def find_weights(folder: Path, config: dict[str, Any]) -> WeightFiles:
     """The weight files transformers will read, each checked as far as its header tells."""
     name = next((name for name in WEIGHTS if (folder / name).exists()), None)
     if name is None:
@@ -126,7 +126,7 @@ def find_weights(folder: Path, config: dict[str, Any]) -> Weights:
         )
     files = _shards(folder / name) if name.endswith(".json") else [folder / name]
     sizes = [_measure(path, config) for path in files]
-    return Weights(files, sum(s[0] for s in sizes), sum(s[1] for s in sizes))
+    return WeightFiles(files, sum(s[0] for s in sizes), sum(s[1] for s in sizes))
 
 
 def _shards(index: Path) -> list[Path]:

@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, require
-from .watch import Listener, Look, Seen, starting_from, watching
+from .hooks import AttentionCall, AttentionSeen, Listener, starting_from, watching
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from .anatomy import Anatomy
+    from .architecture import Architecture
 
 Swap = Literal["none", "identity"]
 Start = Literal["text", "random", "permuted"]
@@ -95,32 +95,32 @@ class Interventions:
 
 @contextlib.contextmanager
 def intervened(
-    anatomy: Anatomy,
+    architecture: Architecture,
     what: Interventions,
     listener: Listener,
     moved: Callable[[Tensor], Tensor] | None = None,
-) -> Iterator[Seen]:
+) -> Iterator[AttentionSeen]:
     """The model with the interventions in place, telling `listener` of every forward pass.
 
     `moved` changes what enters the first layer once more, after the start has been chosen.
     """
-    _require_parts(anatomy, what)
+    _require_parts(architecture, what)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_repeated(anatomy, what.repeat))
+        stack.enter_context(_repeated(architecture, what.repeat))
         if what.start == "random":
             change = functools.partial(_same_norms, seed=what.seed)
-            stack.enter_context(starting_from(anatomy, change))
+            stack.enter_context(starting_from(architecture, change))
         if moved is not None:
-            stack.enter_context(starting_from(anatomy, moved))
+            stack.enter_context(starting_from(architecture, moved))
         for name, kept in (("attention_update", what.attention), ("mlp_update", what.mlp)):
             if not kept:
-                _hook_parts(stack, anatomy, name, lambda module, args, output: output * 0)
-        beside = _identity_values(stack, anatomy) if what.swap_values == "identity" else None
-        watch = watching(anatomy, listener, what.beta_scale, beside)
+                _hook_parts(stack, architecture, name, lambda module, args, output: output * 0)
+        beside = _identity_values(stack, architecture) if what.swap_values == "identity" else None
+        watch = watching(architecture, listener, what.beta_scale, beside)
         yield stack.enter_context(watch)
 
 
-def _require_parts(anatomy: Anatomy, what: Interventions) -> None:
+def _require_parts(architecture: Architecture, what: Interventions) -> None:
     """Parts must be known before they can be taken out."""
     needs = [
         flag
@@ -132,32 +132,32 @@ def _require_parts(anatomy: Anatomy, what: Interventions) -> None:
         if wanted
     ]
     require(
-        not needs or anatomy.family is not None,
-        f"{' and '.join(needs)} need to know the parts of a layer, and {anatomy.kind} is not a family "
+        not needs or architecture.family is not None,
+        f"{' and '.join(needs)} need to know the parts of a layer, and {architecture.kind} is not a family "
         "whose parts are known; --repeat, --beta-scale and --start work without",
     )
 
 
 def _hook_parts(
-    stack: contextlib.ExitStack, anatomy: Anatomy, name: str, hook: Callable[..., Any]
+    stack: contextlib.ExitStack, architecture: Architecture, name: str, hook: Callable[..., Any]
 ) -> None:
-    for layer in anatomy.layers:
-        part = anatomy.part(layer, name)
+    for layer in architecture.layers:
+        part = architecture.part(layer, name)
         assert part is not None
         stack.callback(part.register_forward_hook(hook).remove)
 
 
 @contextlib.contextmanager
-def _repeated(anatomy: Anatomy, times: int) -> Iterator[None]:
+def _repeated(architecture: Architecture, times: int) -> Iterator[None]:
     """Loop the stack: the list of layers is replaced by itself, K times over."""
     if times == 1:
         yield
         return
     from torch import nn
 
-    config, homes = anatomy.config, []
-    if len(anatomy.layers) > 1:  # a single shared layer is looped by the count alone
-        homes = _homes(anatomy)
+    config, homes = architecture.config, []
+    if len(architecture.layers) > 1:  # a single shared layer is looped by the count alone
+        homes = _homes(architecture)
     before = {"num_hidden_layers": config.num_hidden_layers}
     changed = {"num_hidden_layers": config.num_hidden_layers * times}
     if getattr(config, "layer_types", None) is not None:
@@ -176,18 +176,22 @@ def _repeated(anatomy: Anatomy, times: int) -> Iterator[None]:
             setattr(parent, name, layers)
 
 
-def _homes(anatomy: Anatomy) -> list[tuple[Any, str, Any]]:
+def _homes(architecture: Architecture) -> list[tuple[Any, str, Any]]:
     """Where the list of layers is kept; a shared layer is looped by its count alone."""
     from torch import nn
 
-    grouped = anatomy.config.num_hidden_layers != len(anatomy.layers)
-    for parent in anatomy.backbone.modules():
+    grouped = architecture.config.num_hidden_layers != len(architecture.layers)
+    for parent in architecture.backbone.modules():
         for name, child in parent.named_children():
-            if isinstance(child, nn.ModuleList) and tuple(child) == anatomy.layers and not grouped:
+            if (
+                isinstance(child, nn.ModuleList)
+                and tuple(child) == architecture.layers
+                and not grouped
+            ):
                 return [(parent, name, child)]
     raise InputError(
-        f"--repeat loops one list of layers, or one shared layer; this {anatomy.kind} has "
-        f"{len(anatomy.layers)} layers in groups"
+        f"--repeat loops one list of layers, or one shared layer; this {architecture.kind} has "
+        f"{len(architecture.layers)} layers in groups"
     )
 
 
@@ -202,15 +206,17 @@ def _same_norms(hidden: Tensor, seed: int) -> Tensor:
     return (noise.to(hidden.device) * hidden.double().norm(dim=-1, keepdim=True)).to(hidden.dtype)
 
 
-def _identity_values(stack: contextlib.ExitStack, anatomy: Anatomy) -> Callable[..., None]:
+def _identity_values(
+    stack: contextlib.ExitStack, architecture: Architecture
+) -> Callable[..., None]:
     """Keep the input of each attention, average it by the attention, and put that in place."""
     kept: dict[str, Any] = {}
 
     def keep(module: nn.Module, args: tuple, kwargs: dict) -> None:
         kept["input"] = args[0] if args else kwargs["hidden_states"]
 
-    for layer in anatomy.layers:
-        attention = anatomy.part(layer, "attention")
+    for layer in architecture.layers:
+        attention = architecture.part(layer, "attention")
         assert attention is not None
         handle = attention.register_forward_pre_hook(keep, with_kwargs=True)
         stack.callback(handle.remove)
@@ -219,23 +225,23 @@ def _identity_values(stack: contextlib.ExitStack, anatomy: Anatomy) -> Callable[
         if "average" not in kept:
             raise InputError(
                 f"--swap-values reaches attention through transformers' registry of attention "
-                f"functions, and this {anatomy.kind} computes its own"
+                f"functions, and this {architecture.kind} computes its own"
             )
         return kept["average"]
 
-    _hook_parts(stack, anatomy, "attention_update", put)
+    _hook_parts(stack, architecture, "attention_update", put)
 
-    def beside(module: nn.Module, look: Look, weigh: Callable[[Tensor], Tensor]) -> None:
-        kept["average"] = _averaged(kept["input"], look, weigh)
+    def beside(module: nn.Module, call: AttentionCall, weigh: Callable[[Tensor], Tensor]) -> None:
+        kept["average"] = _averaged(kept["input"], call, weigh)
 
     return beside
 
 
-def _averaged(tokens: Tensor, look: Look, weigh: Callable[[Tensor], Tensor]) -> Tensor:
+def _averaged(tokens: Tensor, call: AttentionCall, weigh: Callable[[Tensor], Tensor]) -> Tensor:
     """(1/H) sum_h A^h x, in slices as wide as a head, so that memory stays O(H n k)."""
     import torch
 
-    groups, size = look.value.shape[1], look.value.shape[-1]
+    groups, size = call.value.shape[1], call.value.shape[-1]
     parts = []
     for piece in tokens.split(size, dim=-1):
         short = size - piece.shape[-1]

@@ -25,7 +25,7 @@ from .files import (
     read_config,
     tokenizer_files,
 )
-from .guard import INSTALL, SAFE, import_transformers, quiet, sentences
+from .offline import INSTALL, SAFE, errors_as_sentences, import_transformers, quiet
 
 # Where families keep the number of a layer in the name of its weights.
 LAYER_WEIGHT = re.compile(r"(^|\.)(layers?|h|blocks?|albert_layers)\.\d+\.")
@@ -122,7 +122,7 @@ def _read_settings(folder: Path, content: dict[str, Any], transformers: ModuleTy
         f"{where} names the model type {kind!r}, which transformers {transformers.__version__} "
         'does not know; check "model_type" or install a newer transformers',
     )
-    with sentences(where):
+    with errors_as_sentences(where):
         return transformers.AutoConfig.from_pretrained(folder, **SAFE)
 
 
@@ -141,7 +141,7 @@ def _open_gguf(path: Path, precision: str | None) -> Checkpoint:
     transformers = import_transformers()
     _require_gguf_packages(path)
     options: dict[str, Any] = {"gguf_file": path.name}
-    with sentences(path):
+    with errors_as_sentences(path):
         config = transformers.AutoConfig.from_pretrained(path.parent, **options, **SAFE)
     cast = PRECISIONS[precision] if precision not in (None, "float32") else 0
     count = _count_parameters(config, path, transformers)
@@ -176,7 +176,7 @@ def _count_parameters(config: Any, path: Path, transformers: ModuleType) -> int:
     """Number of parameters, from a model without memory (torch's meta device)."""
     import torch
 
-    with sentences(path), torch.device("meta"):
+    with errors_as_sentences(path), torch.device("meta"):
         model = transformers.AutoModel.from_config(config)
     return sum(parameter.numel() for parameter in model.parameters())
 
@@ -233,7 +233,7 @@ def _try_class(
 ) -> tuple[Any, dict[str, str], list[str]]:
     """(model, {weight: what is wrong with it}, notes); mismatched shapes are not raised."""
     folder = path if path.is_dir() else path.parent
-    with sentences(path):
+    with errors_as_sentences(path):
         model, info = kind.from_pretrained(
             folder,
             output_loading_info=True,

@@ -27,8 +27,8 @@ from ..store import SCRATCH, STORE
 from ..store import write as write_store
 from ..trajectory import Trajectory
 from .pictures import PICTURES
-from .reading import mean
 from .report import REPORT, write_report
+from .trace_values import mean
 from .verdict import summary
 
 ROWS = 14

@@ -102,7 +102,7 @@ PICTURES: dict[str, Picture] = {
         "Speed of the tokens beside theory",
         "Mean angle a token turns in each layer, beside |P u|/|x| of the layer's own update u (the flow "
         "of arXiv:2510.22026), and the change of the cosine beside the rate of equiangular tokens.",
-        ("speed",),
+        ("turning_angle",),
         series.speeds,
     ),
     "growth": Picture(

@@ -9,7 +9,8 @@ import numpy as np
 from ..plot.style import FAINT, INK, PALETTE
 from ..trajectory import Trajectory
 from .pictures_series import WIDTH, plain_decades
-from .reading import attended_label, chosen_layers, drawn, facts, mean
+from .trace_values import chosen_layers, facts, mean
+from .wording import attended_label, drawn
 
 SHARES = "cividis"
 # Brown repels, green attracts; told apart in every common form of colour blindness.

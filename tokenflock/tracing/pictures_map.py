@@ -9,7 +9,8 @@ import numpy as np
 from ..plot.style import PALETTE, REST
 from ..trajectory import Trajectory
 from .pictures_series import WIDTH
-from .reading import drawn, facts, groups, labels, shown
+from .trace_values import facts, groups, labels
+from .wording import drawn, shown
 
 # Up to this many tokens every one is named, if there is room; beyond, only what has merged.
 NAMED = 120

@@ -9,19 +9,8 @@ import numpy as np
 
 from ..plot.style import FAINT, INK, PALETTE
 from ..trajectory import Trajectory
-from .reading import (
-    band,
-    by_text,
-    chosen_layers,
-    depth,
-    drawn,
-    facts,
-    labels,
-    lengths,
-    mean,
-    shown,
-    texts,
-)
+from .trace_values import band, by_text, chosen_layers, depth, facts, labels, lengths, mean, texts
+from .wording import drawn, shown
 
 WIDTH = 6.4
 PANELS = 8
@@ -216,7 +205,7 @@ def speeds(plt: Any, run: Trajectory) -> Any:
     top = grid[0, 0]
     steps = np.arange(1, depth(run) + 1)
     for index, (name, label) in enumerate(
-        (("speed", "whole layer"), ("speed_attention", "attention alone"))
+        (("turning_angle", "whole layer"), ("turning_angle_attention", "attention alone"))
     ):
         if name in run:
             _with_prediction(top, run, steps, name, label, PALETTE[index])

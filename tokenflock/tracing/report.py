@@ -7,7 +7,7 @@ from typing import Any
 
 from ..json_safe import plain
 from ..trajectory import Trajectory
-from .page import (
+from .html_page import (
     box,
     escaped,
     folded,
@@ -20,10 +20,11 @@ from .page import (
     to_png,
     write_files,
 )
+from .narrative import REGIME, plain_words
 from .pictures import PICTURES, caption, draw_all
-from .reading import changes, depth, facts, labels, lengths, number, shown, texts
-from .sentences import REGIME, plain_words
+from .trace_values import depth, facts, labels, lengths, texts
 from .verdict import Verdict, layer_lists, verdict
+from .wording import changes, number, shown
 
 REPORT = "report.html"
 MOST_TOKENS_SHOWN = 2000
@@ -109,7 +110,7 @@ def _alternative(run: Trajectory, name: str, ruling: Verdict) -> str:
         "cosines": "sphere_cosine",
         "clusters": "clusters",
         "norms": "norm_median",
-        "speeds": "speed",
+        "speeds": "turning_angle",
         "growth": "perturbation_growth",
     }.get(name)
     title = PICTURES[name].title

@@ -20,107 +20,13 @@ from ..space import Sphere
 from ..states import TokenState
 from ..theory import equiangular_rate, solve_scheme
 from ..trajectory import Trajectory
-from .cloud import ANGLES, BINS, CLUSTER_ANGLE, QUANTILES
+from .arrays import LAYER_AXES, PER_TOKEN, axes_of, details_of
 from .collect import Collector
-
-# Axes beyond "time" (per state) and "layer" (per step).
-STATE_AXES: dict[str, tuple[str, ...]] = {
-    "mean_cosine": (),
-    "mean_cosine_rest": (),
-    "sphere_cosine": (),
-    "cosine_histogram": ("cosine",),
-    "cosine_quantiles": ("quantile",),
-    "clusters": (),
-    "clusters_at": ("angle",),
-    "effective_rank": (),
-    "anisotropy": (),
-    "order_parameter": (),
-    "scaled_energy": (),
-    "norm": (),
-    "norm_median": (),
-    "norm_max": (),
-    "outlier_share": (),
-    "outlier_dimension": (),
-    "norms": ("token",),
-    "perturbation_growth": (),
-    "equiangular_cosine": (),
-}
-LAYER_AXES: dict[str, tuple[str, ...]] = {
-    "attention_entropy": ("head",),
-    "attention_entropy_share": ("head",),
-    "attention_rank": ("head",),
-    "sink_share": ("head",),
-    "sink_token": ("head",),
-    "first_mass": ("head",),
-    "beta_logits": ("head",),
-    "column_mass": ("attended",),
-    "speed": (),
-    "speed_predicted": (),
-    "speed_fixed_radius": (),
-    "speed_attention": (),
-    "speed_attention_predicted": (),
-    "cosine_rate": (),
-    "cosine_rate_predicted": (),
-}
-WEIGHT_AXES: dict[str, tuple[str, ...]] = {
-    "beta_weights": ("head",),
-    "ov_real": ("head", "eigen"),
-    "ov_imag": ("head", "eigen"),
-    "ov_trace": ("head",),
-    "ov_positive_share": ("head",),
-    "qk_eigen": ("head", "eigen2"),
-    "qk_positive_share": ("head",),
-}
-PER_TOKEN = {"norms", "column_mass"}
-SAYS = {
-    "mean_cosine": "Mean cosine of different tokens, hidden states as they are",
-    "mean_cosine_rest": "The same without the first token",
-    "sphere_cosine": "Mean cosine of different tokens on the sphere of the theory",
-    "cosine_histogram": "Fraction of pairs of sphere tokens by cosine, per bin",
-    "cosine_quantiles": "Quantiles of the cosine of pairs of sphere tokens",
-    "clusters": "Connected components of sphere tokens closer than the angle",
-    "clusters_at": "Connected components of sphere tokens closer than each angle",
-    "effective_rank": "Exponential of the entropy of the spectrum of the tokens' second moment",
-    "anisotropy": "Largest eigenvalue of the tokens' second moment over its trace",
-    "order_parameter": "Length of the mean sphere token",
-    "scaled_energy": "sum_ij exp(beta (<x_i,x_j> - 1))/n^2 at the reference beta",
-    "norm": "Mean norm of the hidden states",
-    "norm_median": "Median norm of the hidden states",
-    "norm_max": "Largest norm of a hidden state",
-    "norms": "Norm of each hidden state",
-    "outlier_share": "Largest share of the squared norm held by one coordinate",
-    "outlier_dimension": "The coordinate that holds it",
-    "perturbation_growth": "Growth of a small perturbation of the start",
-    "equiangular_cosine": "Cosine of equiangular tokens under the theory of this normalisation",
-    "equiangular_distance": "Mean distance of the sphere cosine from that curve, over the layers",
-    "attention_entropy": "Mean entropy of an attention row, nats",
-    "attention_entropy_share": "The same over the logarithm of the visible tokens",
-    "attention_rank": "Effective rank of the attention matrix",
-    "sink_share": "Largest mean attention received by one token",
-    "sink_token": "The token that receives it",
-    "first_mass": "Mean attention received by the first token",
-    "beta_logits": "Inverse temperature that gives the measured spread of the scores",
-    "column_mass": "Mean attention received by each token, over heads",
-    "speed": "Mean angle a sphere token turns in the layer",
-    "speed_predicted": "Mean |P(a + m)|/|x| of the layer's updates: the flow of 2510.22026",
-    "speed_fixed_radius": "Mean |P(a + m)|/sqrt(d): the same updates under the clock of post-LN",
-    "speed_attention": "Mean angle the attention's update turns a hidden state",
-    "speed_attention_predicted": "Mean |P a|/|x| of the attention's update",
-    "cosine_rate": "Change of the sphere cosine in the layer",
-    "cosine_rate_predicted": "Rate of equiangular tokens with Q = K = V = I at the reference beta",
-    "beta_weights": "Inverse temperature of the head's Q and K",
-    "ov_real": "Real parts of the eigenvalues of the head's value map",
-    "ov_imag": "Imaginary parts of the eigenvalues of the head's value map",
-    "ov_trace": "Trace of the head's value map",
-    "ov_positive_share": "Share of positive real parts in the spectrum of the value map",
-    "qk_eigen": "Eigenvalues of the symmetric part of the head's score matrix",
-    "qk_positive_share": "Share of positive eigenvalues of the symmetric part of the score matrix",
-}
-UNITS = {"speed": "rad/layer", "attention_entropy": "nats"}
+from .state_statistics import ANGLES, BINS, CLUSTER_ANGLE, QUANTILES
 
 
 @dataclass
-class Facts:
+class TraceFacts:
     """What is known about the model and the run besides the numbers."""
 
     model: dict[str, Any]
@@ -138,7 +44,7 @@ class Facts:
 
 
 def assemble(
-    facts: Facts,
+    facts: TraceFacts,
     passes: Sequence[Collector],
     weights: Mapping[str, np.ndarray],
     extra: Mapping[str, np.ndarray],
@@ -152,15 +58,14 @@ def assemble(
     rows = [_one(facts, each) for each in passes]
     lead = ("sample",) if many else ()
     arrays = _stacked(rows) if many else rows[0]
-    axes = {name: (*lead, *_axes(name)) for name in arrays}
+    axes = {name: (*lead, *axes_of(name)) for name in arrays}
     if facts.scheme is not None:
         curve = _equiangular_curve(facts, rows, [heard.count for heard in passes])
         extra = {**extra, "equiangular_cosine": curve}
         arrays["equiangular_distance"] = np.abs(arrays["sphere_cosine"] - curve).mean(axis=-1)
         axes["equiangular_distance"] = lead
     arrays.update({**weights, **extra})
-    axes.update({name: ("layer", *WEIGHT_AXES[name]) for name in weights})
-    axes.update({name: _axes(name) for name in extra})
+    axes.update({name: axes_of(name) for name in (*weights, *extra)})
     measure = _measure(facts, passes[0])
     if not many:
         _add_tokens(arrays, axes, passes[0])
@@ -175,13 +80,13 @@ def assemble(
         axes,
         _coords(arrays, axes, len(passes)),
         _attributes(facts, arrays, model, measure, steps),
-        {name: _details(facts, name) for name in arrays},
+        {name: details_of(name, facts.reference_beta) for name in arrays},
         model,
         TokenState(measure),
     )
 
 
-def reference_model(facts: Facts) -> Dynamics:
+def reference_model(facts: TraceFacts) -> Dynamics:
     """SA with the checkpoint's mask and norms at the reference beta: what theory idealises it to."""
     return SA(
         facts.reference_beta,
@@ -190,7 +95,7 @@ def reference_model(facts: Facts) -> Dynamics:
     )
 
 
-def _one(facts: Facts, heard: Collector) -> dict[str, np.ndarray]:
+def _one(facts: TraceFacts, heard: Collector) -> dict[str, np.ndarray]:
     """The arrays of one text."""
     arrays = {
         name: np.stack([np.asarray(row[name]) for row in heard.states]) for name in heard.states[0]
@@ -204,7 +109,7 @@ def _one(facts: Facts, heard: Collector) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _predicted_rate(facts: Facts, arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+def _predicted_rate(facts: TraceFacts, arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray:
     """d rho/dt of equiangular tokens at the cosine and the radius measured before each layer.
 
     Radii count in units of sqrt(d), the length of a normalised token in the network: an update of
@@ -216,7 +121,7 @@ def _predicted_rate(facts: Facts, arrays: Mapping[str, np.ndarray], n: int) -> n
 
 
 def _equiangular_curve(
-    facts: Facts, rows: Sequence[Mapping[str, np.ndarray]], counts: Sequence[int]
+    facts: TraceFacts, rows: Sequence[Mapping[str, np.ndarray]], counts: Sequence[int]
 ) -> np.ndarray:
     """The theory of equiangular tokens from the measured start; of several texts, their mean one."""
     assert facts.scheme is not None
@@ -242,13 +147,7 @@ def _stacked(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.stack([row[name] for row in rows]) for name in names}
 
 
-def _axes(name: str) -> tuple[str, ...]:
-    if name in STATE_AXES:
-        return ("time", *STATE_AXES[name])
-    return ("layer", *LAYER_AXES[name])
-
-
-def _measure(facts: Facts, first: Collector) -> Measure:
+def _measure(facts: TraceFacts, first: Collector) -> Measure:
     points = (first.tokens or first.ends)[0]
     blank = Measure(Sphere(points.shape[1]), points, ordered=True)
     return blank.at(blank.points * 0.0)
@@ -282,17 +181,8 @@ def _coords(arrays: dict[str, Any], axes: dict[str, Any], texts: int) -> dict[st
     return coords
 
 
-def _details(facts: Facts, name: str) -> dict[str, Any]:
-    details: dict[str, Any] = {"long_name": SAYS.get(name, name), "units": UNITS.get(name, "1")}
-    if name == "clusters":
-        details["angle"] = CLUSTER_ANGLE
-    if name == "scaled_energy":
-        details["beta"] = facts.reference_beta
-    return details
-
-
 def _attributes(
-    facts: Facts, arrays: dict[str, Any], model: Dynamics, measure: Measure, steps: int
+    facts: TraceFacts, arrays: dict[str, Any], model: Dynamics, measure: Measure, steps: int
 ) -> dict[str, Any]:
     finite = all(bool(np.all(np.isfinite(arrays[name]))) for name in ("mean_cosine", "norm"))
     return {

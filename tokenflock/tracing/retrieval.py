@@ -18,7 +18,7 @@ same replacements are used at all positions of a prompt, so that profiles are sm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,22 +27,20 @@ import numpy as np
 
 from ..errors import require, require_whole
 from ..provenance import provenance
-from .anatomy import Anatomy
-from .api import forward_pass
-from .cloud import Affine, sphere_tokens
+from .api import Progress, forward_pass
+from .architecture import Architecture
+from .hooks import AttentionSeen, Listener
 from .interventions import Interventions
 from .load import Checkpoint, open_checkpoint
 from .retrieval_prompts import Pool, Prompts, make_prompts
-from .watch import Listener, Seen
-from .words import Words
+from .state_statistics import NormAffine, sphere_tokens
+from .tokenise import Words
 
 if TYPE_CHECKING:
     import xarray as xr
     from torch import Tensor
 
-Report = Callable[[float, str], None]
-
-# Below it a profile has no beginning, middle and end.
+# With fewer positions a profile has no beginning, middle and end.
 SHORTEST = 8
 AXES = ("prompt", "set", "layer", "position")
 
@@ -64,7 +62,7 @@ def retrieval_response(
     precision: str | None = None,
     tokenizer: Any = None,
     seed: int = 0,
-    report: Report | None = None,
+    report: Progress | None = None,
 ) -> xr.Dataset:
     """The response of the read position to a replaced token, by layer and position, with errors.
 
@@ -99,14 +97,14 @@ def retrieval_response(
     )
     late = _read_position(read, prompts.length)
     places = _positions(positions, late, prompts.length)
-    anatomy = Anatomy.of(checkpoint.model)
-    _require_causal(anatomy, change, prompts)
-    samples = _samples(anatomy, change, prompts, places, late, (sets, draws), tell)
+    architecture = Architecture.of(checkpoint.model)
+    _require_causal(architecture, change, prompts)
+    samples = _samples(architecture, change, prompts, places, late, (sets, draws), tell)
     tell(1.0, "done")
     facts = {
         "model": checkpoint.name,
-        "family": anatomy.kind,
-        "layers": anatomy.passes * change.repeat,
+        "family": architecture.kind,
+        "layers": architecture.passes * change.repeat,
         "length": prompts.length,
         "read": late,
         "prompts": len(prompts.ids),
@@ -176,24 +174,24 @@ class _Directions(Listener):
     read: list[np.ndarray] = field(default_factory=list)
     start: np.ndarray | None = None
 
-    def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
+    def state(self, index: int, hidden: Tensor, affine: NormAffine | None) -> None:
         if index == 0:
             self.start = _directions(hidden[:, self.early - 1], affine)
         self.read.append(_directions(hidden[:, self.late - 1], affine))
 
 
-def _directions(hidden: Tensor, affine: Affine | None) -> np.ndarray:
+def _directions(hidden: Tensor, affine: NormAffine | None) -> np.ndarray:
     return sphere_tokens(hidden, affine).cpu().numpy()
 
 
 def _samples(
-    anatomy: Anatomy,
+    architecture: Architecture,
     change: Interventions,
     prompts: Prompts,
     places: np.ndarray,
     late: int,
     counts: tuple[int, int],
-    tell: Report,
+    tell: Progress,
 ) -> dict[str, np.ndarray]:
     """Response and covariance of every prompt, set of replacements, layer and position."""
     sets, draws = counts
@@ -204,7 +202,7 @@ def _samples(
             for place in places:
                 tell(len(rows) / total, f"prompt {index + 1} of {len(prompts.ids)}, token {place}")
                 heard = _Directions(late, int(place))
-                _run(anatomy, change, heard, _replaced(ids, int(place), drawn))
+                _run(architecture, change, heard, _replaced(ids, int(place), drawn))
                 rows.append(_second_moments(heard, late))
     shape = (len(prompts.ids), sets, len(places), -1)
     found = np.asarray(rows).reshape(*shape[:3], 2, -1)
@@ -221,12 +219,14 @@ def _replaced(ids: np.ndarray, place: int, drawn: np.ndarray) -> np.ndarray:
     return copies
 
 
-def _run(anatomy: Anatomy, change: Interventions, listener: Listener, copies: np.ndarray) -> Seen:
+def _run(
+    architecture: Architecture, change: Interventions, listener: Listener, copies: np.ndarray
+) -> AttentionSeen:
     import torch
 
-    device = next(anatomy.model.parameters()).device
+    device = next(architecture.model.parameters()).device
     return forward_pass(
-        anatomy, change, listener, {"input_ids": torch.tensor(copies, device=device)}
+        architecture, change, listener, {"input_ids": torch.tensor(copies, device=device)}
     )
 
 
@@ -248,11 +248,11 @@ class _Everything(Listener):
 
     last: Tensor | None = None
 
-    def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
+    def state(self, index: int, hidden: Tensor, affine: NormAffine | None) -> None:
         self.last = hidden
 
 
-def _require_causal(anatomy: Anatomy, change: Interventions, prompts: Prompts) -> None:
+def _require_causal(architecture: Architecture, change: Interventions, prompts: Prompts) -> None:
     """Another last token must leave all earlier states as they were; masks are believed as well."""
     import torch
 
@@ -260,16 +260,16 @@ def _require_causal(anatomy: Anatomy, change: Interventions, prompts: Prompts) -
     drawn = prompts.replacements(0, 0, 2)
     other = drawn[0] if drawn[0] != ids[-1] else drawn[1]
     heard = _Everything()
-    seen = _run(anatomy, change, heard, _replaced(ids, len(ids), np.asarray([ids[-1], other])))
+    seen = _run(architecture, change, heard, _replaced(ids, len(ids), np.asarray([ids[-1], other])))
     assert heard.last is not None
     states = heard.last[:, :-1].double()
     moved = torch.linalg.vector_norm(states[1] - states[0]) / torch.linalg.vector_norm(states[0])
     resolution = torch.finfo(heard.last.dtype).eps ** 0.5
-    masked = seen.causal or seen.looks == 0 or not change.attention
+    masked = seen.causal or seen.calls == 0 or not change.attention
     require(
         masked and float(moved) < resolution,
-        f"{anatomy.kind} is not causal: its early tokens see the late ones, so that no token is a memory of "
-        "those before it; give a causal language model (GPT-2, Llama, ...)",
+        f"{architecture.kind} is not causal: its early tokens see the late ones, so that no token is a "
+        "memory of those before it; give a causal language model (GPT-2, Llama, ...)",
     )
 
 

@@ -15,8 +15,8 @@ from ..locking import only_writer_in
 from ..plot.style import INK, REST, styled
 from ..store import SCRATCH, write_dataset
 from ..theory.kinetic import retrieval_profile
-from .page import to_png
-from .retrieval_words import summary
+from .html_page import to_png
+from .retrieval_narrative import summary
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import InputError, require
 from .load import Checkpoint
+from .tokenise import Words, encode, limit
 from .vocabulary import embedding_rows
-from .words import Words, encode, limit
 
 Pool = Literal["vocabulary", "prompts"]
 RANDOM_LENGTH = 64

@@ -14,22 +14,10 @@ import numpy as np
 
 from ..json_safe import plain
 from ..trajectory import Trajectory
-from .reading import (
-    band,
-    by_text,
-    changes,
-    count,
-    depth,
-    facts,
-    labels,
-    lengths,
-    mean,
-    number,
-    percent,
-    texts,
-)
-from .sentences import plain_words
+from .narrative import plain_words
 from .spectra import CLEAR_SHARE
+from .trace_values import band, by_text, depth, facts, labels, lengths, mean, texts
+from .wording import changes, count, number, percent
 
 # Mean cosine of sphere tokens from which they count as one.
 COLLAPSE_COSINE = 0.9
@@ -40,10 +28,10 @@ COMMON_COSINE = 0.5
 
 Word = Literal["collapse", "metastable clusters", "spread", "undecided"]
 LAYER_SERIES = (
-    "speed",
-    "speed_predicted",
-    "speed_attention",
-    "speed_attention_predicted",
+    "turning_angle",
+    "turning_angle_predicted",
+    "turning_angle_attention",
+    "turning_angle_attention_predicted",
     "cosine_rate",
     "cosine_rate_predicted",
 )

@@ -52,9 +52,9 @@ def _layer_speed(case: Case) -> list[Comparison]:
     run = _trace(case.checkpoint, text, split, precision)
     if case.theory == "equiangular":
         return _equiangular(run)
-    if "speed_predicted" not in run:
+    if "turning_angle_predicted" not in run:
         raise SolveError(run.attributes["trace"]["missing"][0])
-    own, fixed = run.array("speed_predicted"), run.array("speed_fixed_radius")
+    own, fixed = run.array("turning_angle_predicted"), run.array("turning_angle_fixed_radius")
     small = own <= case.small
     if not np.any(small):
         raise SolveError(
@@ -62,7 +62,7 @@ def _layer_speed(case: Case) -> list[Comparison]:
             f"|P A|/r is {float(np.min(own)):.2g}): the layers of this network do not resolve a flow"
         )
     predicted = (own if case.clock == "own" else fixed)[small]
-    ratio = np.median(run.array("speed")[small] / predicted)
+    ratio = np.median(run.array("turning_angle")[small] / predicted)
     return [
         equals(
             "median over small layers of the measured over the predicted turn", ratio, 1.0, 0.15

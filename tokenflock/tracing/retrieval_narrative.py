@@ -25,7 +25,7 @@ Answer = Literal["yes", "no", "unclear"]
 
 
 @dataclass(frozen=True)
-class Part:
+class PartResponse:
     """Mean response to the positions of one part of the prompts, with its standard error."""
 
     positions: list[int]
@@ -61,14 +61,14 @@ def parts(data: xr.Dataset) -> dict[str, np.ndarray]:
     }
 
 
-def part_response(data: xr.Dataset, name: str, layer: int) -> Part | None:
+def part_response(data: xr.Dataset, name: str, layer: int) -> PartResponse | None:
     """The response of one part at a layer; None if no position lies in it."""
     mask = parts(data)[name]
     if not mask.any():
         return None
     samples = _samples(data, mask, layer)
     chosen = [int(k) for k in data.position.values[mask]]
-    return Part(chosen, float(samples.mean()), float(standard_error(samples[..., None])[0]))
+    return PartResponse(chosen, float(samples.mean()), float(standard_error(samples[..., None])[0]))
 
 
 def contrast(data: xr.Dataset, name: str, layer: int) -> Contrast | None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..errors import InputError, require
 from .files import VOCABULARY, only_vocabulary, read_start
-from .guard import quiet
 from .load import Checkpoint
+from .offline import quiet
 from .vocabulary import check_range, cut, frame, unknown_token, vocabulary
 
 UNKNOWN_SHARE = 0.2

@@ -1,8 +1,9 @@
 """Statistics of one set of tokens: one hidden state of a model, cosines to clusters to rank.
 
-Every number that the engine also knows (effective_rank, clusters, order_parameter, scaled_energy,
-gram_histogram) has the engine's definition, with equal masses 1/n. It is computed here in torch,
-because a trace reads a state of another length at every text and must not compile for each.
+A number under the name of one of the engine's observables has its definition, with equal masses 1/n
+(tests/tracing/test_one_definition.py); cosine_histogram is the engine's gram_histogram. It is computed
+here in torch, because a trace reads a state of another length at every text and must not compile for
+each.
 
 Sums over tokens are float64, whatever the model ran in; pairs and spectra have the precision of the
 states (`working_precision`). The squared chord |x - y|^2 = 2 - 2<x, y> decides "closer than an angle a"
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, require
-from .pairs import BINS, BLOCK_PAIRS, QUANTILES, join, visit_pairs
+from .pair_statistics import BINS, BLOCK_PAIRS, QUANTILES, join, visit_pairs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,12 +36,12 @@ __all__ = [
     "BLOCK_PAIRS",
     "CLUSTER_ANGLE",
     "QUANTILES",
-    "Affine",
-    "cloud",
-    "clouds",
+    "NormAffine",
+    "batched_state_statistics",
     "join",
     "spectrum_rank",
     "sphere_tokens",
+    "state_statistics",
     "working_precision",
 ]
 
@@ -52,7 +53,7 @@ Row = dict[str, float | int | np.ndarray]
 
 
 @dataclass(frozen=True)
-class Affine:
+class NormAffine:
     """The map x -> gain x + bias with which a normalisation layer ends (`bias` None: RMSNorm)."""
 
     gain: Tensor
@@ -77,7 +78,7 @@ class Affine:
         )
 
 
-def sphere_tokens(hidden: Tensor, affine: Affine | None = None) -> Tensor:
+def sphere_tokens(hidden: Tensor, affine: NormAffine | None = None) -> Tensor:
     """x_i = normalise((h_i - bias)/gain), float64 (n, d); normalise(h_i) without `affine`. O(n d).
 
     A zero vector has no direction and stays zero: its cosine with every token is 0, it is a cluster
@@ -86,9 +87,9 @@ def sphere_tokens(hidden: Tensor, affine: Affine | None = None) -> Tensor:
     return _directions(_states(hidden)[None], [affine])[0]
 
 
-def cloud(
+def state_statistics(
     hidden: Tensor,
-    affine: Affine | None = None,
+    affine: NormAffine | None = None,
     *,
     reference_beta: float,
     angles: Sequence[float] = ANGLES,
@@ -106,7 +107,9 @@ def cloud(
     change no number beyond rounding.
     """
     chosen = _checked_angles(angles, cluster_angle)
-    found, _ = clouds(_states(hidden)[None], [affine], reference_beta, hidden.dtype, chosen, rows)
+    found, _ = batched_state_statistics(
+        _states(hidden)[None], [affine], reference_beta, hidden.dtype, chosen, rows
+    )
     row = found[0]
     row["clusters"] = int(np.asarray(row["clusters_at"])[chosen.index(float(cluster_angle))])
     if not first:
@@ -114,17 +117,18 @@ def cloud(
     return row
 
 
-def clouds(
+def batched_state_statistics(
     states: Tensor,
-    affines: Sequence[Affine | None],
+    affines: Sequence[NormAffine | None],
     reference_beta: float,
     kind: Any,
     angles: tuple[float, ...] = ANGLES,
     rows: int | None = None,
 ) -> tuple[list[Row], Tensor]:
-    """`cloud` of b states (b, n, d) in float64 that came in the dtype `kind`; and their sphere tokens.
+    """`state_statistics` of b states (b, n, d), and their sphere tokens.
 
-    "clusters" are those at the angle 0.1415, if it is among the angles.
+    The states are float64 and came in the dtype `kind`. "clusters" are those at the angle 0.1415, if
+    it is among the angles.
     """
     norms = _finite_norms(states)
     tokens = _directions(states, affines)
@@ -200,7 +204,7 @@ def _finite_norms(states: Tensor) -> Tensor:
     return norms
 
 
-def _directions(states: Tensor, affines: Sequence[Affine | None]) -> Tensor:
+def _directions(states: Tensor, affines: Sequence[NormAffine | None]) -> Tensor:
     """normalise((h - bias)/gain) of b states in float64 (zero stays zero), each with its own norm.
 
     0 in the coordinates that are left out. One new array of the size of the states. O(b n d).

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .watch import Listener
+from .hooks import Listener
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 # Precision, and the size of a perturbation of each token: well above rounding, well below the token.
 SIZES = {"float64": 1e-10, "float32": 1e-5, "bfloat16": 1e-2, "float16": 1e-2}
-# Rounding errors that have grown to this share of a token make its place a matter of luck.
+# From this share of a token on, rounding errors decide where it goes.
 DECIDES = 1e-3
 
 

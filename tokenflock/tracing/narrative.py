@@ -8,25 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ..trajectory import Trajectory
-from .reading import (
-    attended_label,
-    by_text,
-    chosen_layers,
-    count,
-    depth,
-    facts,
-    groups,
-    in_layers,
-    labels,
-    lengths,
-    mean,
-    number,
-    percent,
-    shown,
-    texts,
-    token_label,
-)
 from .spectra import CLEAR_SHARE
+from .trace_values import by_text, chosen_layers, depth, facts, groups, labels, lengths, mean, texts
+from .wording import attended_label, count, in_layers, number, percent, shown, token_label
 
 REGIME = "outside the training regime"
 # Mean share of attention, over heads, from which a token is called a sink.
@@ -234,15 +218,15 @@ def _values(run: Trajectory) -> str:
     )
 
 
-def _speed(run: Trajectory) -> str:
-    if "speed" not in run:
+def _turning(run: Trajectory) -> str:
+    if "turning_angle" not in run:
         return ""
-    speed = mean(run, "speed")
-    said = f"a token turns by {speed[0]:.2f} rad in layer 1 and {speed[-1]:.2f} rad in layer {len(speed)}"
-    if "speed_predicted" not in run:
+    turned = mean(run, "turning_angle")
+    said = f"a token turns by {turned[0]:.2f} rad in layer 1 and {turned[-1]:.2f} rad in layer {len(turned)}"
+    if "turning_angle_predicted" not in run:
         return said
-    flow = mean(run, "speed_predicted")
-    wrong = _off(speed, flow)
+    flow = mean(run, "turning_angle_predicted")
+    wrong = _off(turned, flow)
     verdict = (
         f"off by more than {FACTOR:g} times in {in_layers(wrong)}"
         if wrong
@@ -301,7 +285,7 @@ SAYINGS: tuple[Callable[[Trajectory], str], ...] = (
     _entropy,
     _temperatures,
     _values,
-    _speed,
+    _turning,
     _equiangular,
     _growth,
 )

@@ -1,23 +1,17 @@
 """Statistics of one attention call: the full matrix, the engine, masks, groups, blocks."""
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import entr, softmax
 
 from tokenflock.errors import InputError
-from tokenflock.masks import Causal
-from tokenflock.measure import Measure
-from tokenflock.models import SA
-from tokenflock.observables import Snapshot, attention_entropy, attention_rank
-from tokenflock.reduce import Dense
-from tokenflock.space import Sphere
-from tokenflock.weights import Weights
 
 torch = pytest.importorskip("torch")
 
-from tokenflock.tracing.looks import look, looks  # noqa: E402
+from tokenflock.tracing.attention_statistics import (  # noqa: E402
+    attention_statistics,
+    batched_attention_statistics,
+)
 
 SCALING, WIDTH = 0.3, 50
 
@@ -42,7 +36,7 @@ def direct(query, key, added):
         rows = [softmax(row) for row in head[seen.any(1)]]
         entropy = np.sum(entr(rows), axis=1)
         columns = seen.sum(1)[seen.any(1)]
-        found["entropy"].append(entropy.mean())
+        found["entropy"].append(entropy.sum() / len(seen))
         found["share"].append(np.mean(entropy[columns > 1] / np.log(columns[columns > 1])))
         found["mass"].append(np.mean(rows, axis=0))
         several = [row[mask] for row, mask in zip(head, seen, strict=True) if mask.sum() > 1]
@@ -75,7 +69,7 @@ def masks(heads, n):
     future = np.triu(np.ones((n, n), bool), 1)
     seen = rng.random((n, n)) < 0.5
     seen[:, 2] = True
-    seen[4] = False  # a row that sees nothing counts as nothing
+    seen[4] = False  # a row that sees nothing: no entropy, no part of the other means
     bias = rng.normal(size=(heads, n, n))
     lowest = torch.finfo(torch.float32).min
     hide = np.where(seen, 0.0, -np.inf)
@@ -100,7 +94,7 @@ def masks(heads, n):
 def test_blocks_agree_with_the_full_matrix(name, rows):
     query, key = heads(6, 2, 23)
     mask, causal, added = masks(6, 23)[name]
-    found = look(
+    found = attention_statistics(
         query, key, mask=mask, causal=causal, scaling=SCALING, width=WIDTH, rank=True, rows=rows
     )
     agree(found, direct(query, key, np.broadcast_to(added, (6, 23, 23))), rtol=1e-10)
@@ -114,8 +108,8 @@ def test_calls_that_are_read_together_are_read_alone(name, n):
     mask, causal, _ = masks(6, n)[name]
     how = {"mask": mask, "causal": causal, "scaling": SCALING, "width": WIDTH, "rank": n < 50}
     query, key = (torch.stack(part) for part in zip(*calls, strict=True))
-    for row, call in zip(looks(query, key, **how), calls, strict=True):
-        alone = look(*call, **how)
+    for row, call in zip(batched_attention_statistics(query, key, **how), calls, strict=True):
+        alone = attention_statistics(*call, **how)
         assert alone.keys() == row.keys()
         for kind, value in alone.items():
             np.testing.assert_allclose(row[kind], value, rtol=1e-12, atol=1e-15, err_msg=kind)
@@ -129,24 +123,8 @@ def test_single_precision_is_enough(causal):
         np.where(np.triu(np.ones((40, 40)), 1) * causal, -np.inf, 0), (4, 40, 40)
     )
     query, key = 2 * query, key + 20.0
-    found = look(query, key, causal=causal, scaling=SCALING, width=WIDTH, rank=True)
+    found = attention_statistics(query, key, causal=causal, scaling=SCALING, width=WIDTH, rank=True)
     agree(found, direct(query, key, added), rtol=3e-5)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_the_engine_reads_the_same_entropy_and_rank(causal):
-    """SA(beta) with Q, K per head on the same tokens: scores beta <Q x_i, K x_j>."""
-    rng = np.random.default_rng(3)
-    tokens = rng.normal(size=(14, 5))
-    tokens /= np.linalg.norm(tokens, axis=1, keepdims=True)
-    Q, K, beta = 2 * rng.normal(size=(3, 4, 5)), 2 * rng.normal(size=(3, 4, 5)), 0.9
-    model = SA(beta, Weights(Q=Q, K=K, V=1.0), mask=Causal() if causal else None)
-    snapshot = Snapshot(jnp.asarray(0.0), Measure(Sphere(5), tokens), model, Dense())
-    known = eqx.filter_jit(lambda s: (attention_entropy(s), attention_rank(s)))(snapshot)
-    query, key = (torch.as_tensor(np.einsum("hkd,nd->hnk", W, tokens)) for W in (Q, K))
-    found = look(query, key, causal=causal, scaling=beta, width=5, rank=True, rows=4)
-    np.testing.assert_allclose(found["attention_entropy"], known[0], rtol=1e-10)
-    np.testing.assert_allclose(found["attention_rank"], known[1], rtol=1e-10)
 
 
 def test_flat_and_sharp_heads_by_hand():
@@ -154,7 +132,7 @@ def test_flat_and_sharp_heads_by_hand():
     n, key = 8, torch.eye(8, dtype=torch.float64)[None].repeat(2, 1, 1)
     query = torch.zeros(2, n, 8, dtype=torch.float64)
     query[1, :, 5] = 1e3
-    found = look(query, key, causal=False, scaling=1.0, width=16, rank=True)
+    found = attention_statistics(query, key, causal=False, scaling=1.0, width=16, rank=True)
     np.testing.assert_allclose(found["attention_entropy"], [np.log(n), 0.0], atol=1e-12)
     np.testing.assert_allclose(found["attention_entropy_share"], [1.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(found["sink_share"], [1 / n, 1.0])
@@ -172,14 +150,15 @@ def test_beta_of_isotropic_tokens_is_beta():
     tokens = rng.normal(size=(1, 600, d))
     tokens = torch.as_tensor(tokens / np.linalg.norm(tokens, axis=-1, keepdims=True))
     other = torch.as_tensor(np.linalg.qr(rng.normal(size=(d, d)))[0])
-    found = look(tokens, tokens @ other, causal=False, scaling=beta, width=d)
+    found = attention_statistics(tokens, tokens @ other, causal=False, scaling=beta, width=d)
     assert found["beta_logits"][0] == pytest.approx(beta, rel=0.03)
 
 
 def test_scaling_scales_beta_and_sharpens():
     query, key = heads(3, 1, 30)
     mild, warm = (
-        look(query, key, causal=True, scaling=scaling, width=WIDTH) for scaling in (0.1, 0.2)
+        attention_statistics(query, key, causal=True, scaling=scaling, width=WIDTH)
+        for scaling in (0.1, 0.2)
     )
     np.testing.assert_allclose(warm["beta_logits"], 2 * mild["beta_logits"], rtol=1e-12)
     assert (warm["attention_entropy"] < mild["attention_entropy"]).all()
@@ -187,14 +166,15 @@ def test_scaling_scales_beta_and_sharpens():
 
 def test_one_token_and_nothing_visible():
     query, key = heads(2, 2, 1)
-    alone = look(query, key, causal=True, scaling=1.0, width=4)
+    alone = attention_statistics(query, key, causal=True, scaling=1.0, width=4)
     assert alone["attention_entropy"].tolist() == [0.0, 0.0]
     assert alone["first_mass"].tolist() == [1.0, 1.0]
     assert np.isnan(alone["attention_entropy_share"]).all()
-    blind = look(
+    blind = attention_statistics(
         query, key, mask=torch.zeros(1, 1, dtype=torch.bool), causal=False, scaling=1.0, width=4
     )
-    assert np.isnan(blind["attention_entropy"]).all()
+    assert blind["attention_entropy"].tolist() == [0.0, 0.0]
+    assert np.isnan(blind["attention_entropy_share"]).all()
     assert blind["column_mass"].tolist() == [0.0]
 
 
@@ -211,4 +191,4 @@ def test_one_token_and_nothing_visible():
 def test_bad_input_is_a_sentence(change, says):
     call = {"query": torch.ones(4, 9, 7), "key": torch.ones(2, 9, 7), **change}
     with pytest.raises(InputError, match=says):
-        look(**call, causal=False, scaling=1.0, width=4)
+        attention_statistics(**call, causal=False, scaling=1.0, width=4)

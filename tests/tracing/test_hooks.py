@@ -7,11 +7,11 @@ transformers = pytest.importorskip("transformers")
 
 from real_parts import TINY, tiny_albert, tiny_bert, tiny_gpt2, tiny_llama, tiny_vit  # noqa: E402
 
-from tokenflock.tracing.anatomy import FAMILIES as KNOWN  # noqa: E402
-from tokenflock.tracing.anatomy import Anatomy  # noqa: E402
-from tokenflock.tracing.cloud import sphere_tokens  # noqa: E402
+from tokenflock.tracing.architecture import FAMILIES as KNOWN  # noqa: E402
+from tokenflock.tracing.architecture import Architecture  # noqa: E402
+from tokenflock.tracing.hooks import Listener, watching  # noqa: E402
 from tokenflock.tracing.interventions import Interventions, intervened  # noqa: E402
-from tokenflock.tracing.watch import Listener, watching  # noqa: E402
+from tokenflock.tracing.state_statistics import sphere_tokens  # noqa: E402
 
 
 def ids(n=11):
@@ -57,15 +57,15 @@ class Tape(Listener):
     """Everything that can be heard, kept."""
 
     def __init__(self):
-        self.states, self.affine, self.looks, self.updates = [], [], [], []
+        self.states, self.affine, self.calls, self.updates = [], [], [], []
 
     def state(self, index, hidden, affine):
         assert index == len(self.states)
         self.states.append(hidden.clone())
         self.affine.append(affine)
 
-    def attention(self, layer, look):
-        self.looks.append((layer, look))
+    def attention(self, layer, call):
+        self.calls.append((layer, call))
 
     def update(self, layer, part, residual, update):
         self.updates.append((layer, part, residual.clone(), update.clone()))
@@ -90,7 +90,7 @@ def test_watching_changes_no_bit(name, attention):
     model.set_attn_implementation(attention)
     plain = run(model, inputs, output_hidden_states=True)
     tape = Tape()
-    with watching(Anatomy.of(model), tape):
+    with watching(Architecture.of(model), tape):
         watched = run(model, inputs)
     again = run(model, inputs)
     assert torch.equal(watched.logits, plain.logits)
@@ -98,7 +98,7 @@ def test_watching_changes_no_bit(name, attention):
     assert len(tape.states) == len(plain.hidden_states)
     for ours, theirs in zip(tape.states, plain.hidden_states, strict=True):
         assert torch.equal(ours, theirs)
-    assert [layer for layer, _ in tape.looks] == list(range(1, len(tape.states)))
+    assert [layer for layer, _ in tape.calls] == list(range(1, len(tape.states)))
 
 
 @each_family
@@ -107,12 +107,12 @@ def test_attention_is_what_the_model_computes(name):
     model.set_attn_implementation("eager")
     weights = run(model, inputs, output_attentions=True).attentions
     tape = Tape()
-    with watching(Anatomy.of(model), tape):
+    with watching(Architecture.of(model), tape):
         run(model, inputs)
-    for (_, look), expected in zip(tape.looks, weights, strict=True):
-        key = look.key.repeat_interleave(look.query.shape[1] // look.key.shape[1], dim=1)
-        scores = look.query @ key.transpose(2, 3) * look.scaling
-        scores = scores if look.mask is None else scores + look.mask
+    for (_, call), expected in zip(tape.calls, weights, strict=True):
+        key = call.key.repeat_interleave(call.query.shape[1] // call.key.shape[1], dim=1)
+        scores = call.query @ key.transpose(2, 3) * call.scaling
+        scores = scores if call.mask is None else scores + call.mask
         torch.testing.assert_close(scores.softmax(-1), expected, rtol=0, atol=1e-6)
 
 
@@ -120,17 +120,17 @@ def test_attention_is_what_the_model_computes(name):
 def test_updates_add_up_to_the_layer(name):
     """Pre-LN: state + attention + mlp is the next state; post-LN: so it is inside the last norm."""
     model, inputs = made(name)
-    anatomy, tape = Anatomy.of(model), Tape()
-    with watching(anatomy, tape):
+    architecture, tape = Architecture.of(model), Tape()
+    with watching(architecture, tape):
         run(model, inputs)
     for first, second in zip(tape.updates[::2], tape.updates[1::2], strict=True):
         layer, (_, part, residual, attention) = first[0], first
         assert (part, second[1]) == ("attention", "mlp")
         assert torch.equal(residual, tape.states[layer - 1])
         after = second[2] + second[3]
-        if anatomy.scheme == "pre":
+        if architecture.scheme == "pre":
             torch.testing.assert_close(second[2], residual + attention, rtol=0, atol=0)
-        if anatomy.scheme == "post":
+        if architecture.scheme == "post":
             found = torch.nn.functional.layer_norm(after, after.shape[-1:])
             expected = sphere_tokens(tape.states[layer][0], tape.affine[layer])
             found = sphere_tokens(found[0], None)
@@ -143,14 +143,14 @@ def test_updates_add_up_to_the_layer(name):
 def test_the_affine_map_leads_to_the_sphere_exactly(name):
     """Undoing gain and bias gives norm sqrt(d), and for LayerNorm mean zero, before normalising."""
     model, inputs = made(name)
-    anatomy, tape = Anatomy.of(model), Tape()
-    with watching(anatomy, tape):
+    architecture, tape = Architecture.of(model), Tape()
+    with watching(architecture, tape):
         run(model, inputs)
     affine = tape.affine[-1]
     assert affine is not None
     bias = 0.0 if affine.bias is None else affine.bias
     undone = (tape.states[-1][0] - bias).double() / affine.gain.double()
-    lengths = undone.norm(dim=-1) / anatomy.width**0.5
+    lengths = undone.norm(dim=-1) / architecture.width**0.5
     torch.testing.assert_close(lengths, torch.ones_like(lengths), rtol=0, atol=1e-4)
     if name != "llama":
         assert float(undone.mean(dim=-1).abs().max()) < 1e-6
@@ -158,19 +158,19 @@ def test_the_affine_map_leads_to_the_sphere_exactly(name):
 
 def test_an_outer_watch_survives_an_inner_one():
     class Count(Listener):
-        looks = 0
+        calls = 0
 
-        def attention(self, layer, look):
-            self.looks += 1
+        def attention(self, layer, call):
+            self.calls += 1
 
     model, inputs = made("bert")
     outer, inner = Count(), Count()
-    anatomy = Anatomy.of(model)
-    with watching(anatomy, outer):
-        with watching(anatomy, inner):
+    architecture = Architecture.of(model)
+    with watching(architecture, outer):
+        with watching(architecture, inner):
             run(model, inputs)
         run(model, inputs)
-    assert (inner.looks, outer.looks) == (3, 6)
+    assert (inner.calls, outer.calls) == (3, 6)
 
 
 def test_hooks_are_gone_after_an_error():
@@ -178,10 +178,10 @@ def test_hooks_are_gone_after_an_error():
     before = run(model, inputs).logits
 
     class Broken(Listener):
-        def attention(self, layer, look):
+        def attention(self, layer, call):
             raise RuntimeError("stop")
 
-    with pytest.raises(RuntimeError, match="stop"), watching(Anatomy.of(model), Broken()):
+    with pytest.raises(RuntimeError, match="stop"), watching(Architecture.of(model), Broken()):
         run(model, inputs)
     assert torch.equal(run(model, inputs).logits, before)
     assert not any(part._forward_hooks for part in model.modules())
@@ -201,14 +201,14 @@ CHANGES = {
 @pytest.mark.parametrize("which", CHANGES)
 def test_interventions_act_and_are_undone(name, which):
     model, inputs = made(name)
-    anatomy = Anatomy.of(model)
-    depth, plain = anatomy.passes, run(model, inputs)
+    architecture = Architecture.of(model)
+    depth, plain = architecture.passes, run(model, inputs)
     tape = Tape()
-    with intervened(anatomy, CHANGES[which], tape):
+    with intervened(architecture, CHANGES[which], tape):
         changed = run(model, inputs)
     assert not torch.allclose(changed.logits, plain.logits, atol=1e-3)
     assert torch.equal(run(model, inputs).logits, plain.logits)
-    assert anatomy.passes == depth
+    assert architecture.passes == depth
     assert len(tape.states) == 1 + depth * CHANGES[which].repeat
     if which == "no mlp":
         assert all(not update.any() for _, part, _, update in tape.updates if part == "mlp")
@@ -219,11 +219,11 @@ def test_interventions_act_and_are_undone(name, which):
 def test_a_repeated_stack_is_the_stack_on_its_own_output():
     """Pre-LN blocks have no positions of their own in ViT: two rounds are two forward passes."""
     model, inputs = made("vit")
-    anatomy, tape, second = Anatomy.of(model), Tape(), Tape()
-    with intervened(anatomy, Interventions(repeat=2), tape):
+    architecture, tape, second = Architecture.of(model), Tape(), Tape()
+    with intervened(architecture, Interventions(repeat=2), tape):
         run(model, inputs)
     hidden = tape.states[2]
-    for layer in anatomy.layers:
+    for layer in architecture.layers:
         with torch.no_grad():
             hidden = layer(hidden)
         second.states.append(hidden)
@@ -232,9 +232,9 @@ def test_a_repeated_stack_is_the_stack_on_its_own_output():
 
 def test_identity_values_move_tokens_by_the_average_of_the_heads():
     model, inputs = made("bert")
-    anatomy, tape = Anatomy.of(model), Tape()
+    architecture, tape = Architecture.of(model), Tape()
     model.set_attn_implementation("eager")
-    with intervened(anatomy, Interventions(swap_values="identity"), tape):
+    with intervened(architecture, Interventions(swap_values="identity"), tape):
         weights = run(model, inputs, output_attentions=True).attentions
     for layer, part, residual, update in tape.updates:
         if part == "attention":
@@ -244,12 +244,12 @@ def test_identity_values_move_tokens_by_the_average_of_the_heads():
 
 def test_identity_values_with_grouped_heads():
     model, inputs = made("llama")
-    anatomy, tape = Anatomy.of(model), Tape()
+    architecture, tape = Architecture.of(model), Tape()
     seen = {}
-    norm = anatomy.layers[0].input_layernorm
+    norm = architecture.layers[0].input_layernorm
     norm.register_forward_hook(lambda module, args, output: seen.setdefault("x", output))
     model.set_attn_implementation("eager")
-    with intervened(anatomy, Interventions(swap_values="identity"), tape):
+    with intervened(architecture, Interventions(swap_values="identity"), tape):
         weights = run(model, inputs, output_attentions=True).attentions
     expected = weights[0].mean(dim=1) @ seen["x"]
     torch.testing.assert_close(tape.updates[0][3], expected, rtol=0, atol=1e-5)
@@ -258,17 +258,17 @@ def test_identity_values_with_grouped_heads():
 def test_beta_zero_is_the_plain_average():
     model, inputs = made("albert")
     model.set_attn_implementation("eager")
-    with intervened(Anatomy.of(model), Interventions(beta_scale=0.0), Listener()):
+    with intervened(Architecture.of(model), Interventions(beta_scale=0.0), Listener()):
         weights = run(model, inputs, output_attentions=True).attentions
     assert all(torch.allclose(each, torch.full_like(each, 1 / 11)) for each in weights)
 
 
 def test_a_random_start_keeps_the_norms():
     model, inputs = made("gpt2")
-    anatomy, plain, random = Anatomy.of(model), Tape(), Tape()
-    with watching(anatomy, plain):
+    architecture, plain, random = Architecture.of(model), Tape(), Tape()
+    with watching(architecture, plain):
         run(model, inputs)
-    with intervened(anatomy, CHANGES["random"], random):
+    with intervened(architecture, CHANGES["random"], random):
         run(model, inputs)
     torch.testing.assert_close(
         random.states[0].norm(dim=-1), plain.states[0].norm(dim=-1), rtol=1e-5, atol=0

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from real_parts import minilm_folder, rxnmapper_folder, tiny_bert, tiny_gguf, tiny_gpt2, tiny_llama
 
 from tokenflock.errors import InputError
-from tokenflock.tracing import words as module
+from tokenflock.tracing import tokenise as module
 from tokenflock.tracing.load import open_checkpoint
+from tokenflock.tracing.tokenise import Words, encode, fit, limit, read_texts, read_tokens
 from tokenflock.tracing.vocabulary import cut, vocabulary
-from tokenflock.tracing.words import Words, encode, fit, limit, read_texts, read_tokens
 
 REACTION = "CC(=O)OC1=CC=CC=C1C(=O)O.[Na+].[OH-]>>OC(=O)c1ccccc1O.Br/C=C\\Cl~[C@@H]%10"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "quick", "fox", "##es", "run", "1"]

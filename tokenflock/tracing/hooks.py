@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from .anatomy import Anatomy
-    from .cloud import Affine
+    from .architecture import Architecture
+    from .state_statistics import NormAffine
 
 
 @dataclass(frozen=True)
-class Look:
+class AttentionCall:
     """One call of attention: queries (b, H, n, k), keys and values (b, Hk, n, k), mask, scaling."""
 
     query: Tensor
@@ -35,7 +35,7 @@ class Look:
 class Listener:
     """What may be heard; every method does nothing until a listener overrides it."""
 
-    def state(self, index: int, hidden: Tensor, affine: Affine | None) -> None:
+    def state(self, index: int, hidden: Tensor, affine: NormAffine | None) -> None:
         """Hidden state number `index`: 0 before the first layer, L at the end.
 
         `affine` is the gain and bias of the norm it has just left, if it left one.
@@ -44,7 +44,7 @@ class Listener:
     def enter(self, layer: int, module: nn.Module) -> None:
         """A layer begins, counted from 1."""
 
-    def attention(self, layer: int, look: Look) -> None:
+    def attention(self, layer: int, call: AttentionCall) -> None:
         """The attention of a layer, counted from 1."""
 
     def update(self, layer: int, part: str, residual: Tensor, update: Tensor) -> None:
@@ -63,65 +63,65 @@ HIDDEN_INPUTS = {
 
 
 @dataclass
-class Seen:
-    """What a watch met: how many attentions, whether they were causal, and what could not be read."""
+class AttentionSeen:
+    """What was met: how many calls of attention, whether they were causal, and what could not be read."""
 
-    looks: int = 0
+    calls: int = 0
     causal: bool = False
     unread: set[str] = field(default_factory=set)
 
 
-# Called beside an attention: (look, weigh), where weigh(values) is the attention applied to values.
-Beside = Callable[["nn.Module", Look, Callable[..., Any]], None]
+# Called beside an attention: (call, weigh), where weigh(values) is the attention applied to values.
+Beside = Callable[["nn.Module", AttentionCall, Callable[..., Any]], None]
 
 
 class _Hooks:
     """Counts the passes through the layers and tells the listener."""
 
-    def __init__(self, anatomy: Anatomy, listener: Listener, last: int):
-        self.anatomy, self.listener, self.last = anatomy, listener, last
-        self.seen = Seen()
-        self.layer = self.looks = 0
+    def __init__(self, architecture: Architecture, listener: Listener, last: int):
+        self.architecture, self.listener, self.last = architecture, listener, last
+        self.seen = AttentionSeen()
+        self.layer = self.calls = 0
         self.residual: Tensor | None = None
-        family = anatomy.family
+        family = architecture.family
         self.ends_in_norm = family is not None and bool(
             family.final_norm_model and family.ends_in_norm
         )
 
     def start(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         """A new forward pass begins."""
-        self.layer = self.looks = 0
+        self.layer = self.calls = 0
 
     def before_layer(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         hidden = args[0] if args else kwargs["hidden_states"]
-        if self.layer == 0 and self.anatomy.family is not None:
-            self.listener.state(0, hidden, self.anatomy.first_affine())
+        if self.layer == 0 and self.architecture.family is not None:
+            self.listener.state(0, hidden, self.architecture.first_affine())
         self.layer += 1
         self.listener.enter(self.layer, module)
         self.residual = hidden
 
     def after_layer(self, module: nn.Module, args: tuple, output: Any) -> None:
-        if self.anatomy.family is None:
+        if self.architecture.family is None:
             return
         hidden = output[0] if isinstance(output, tuple) else output
         # The last state of a language model is read after its final norm.
         if self.layer < self.last or not self.ends_in_norm:
-            self.listener.state(self.layer, hidden, self.anatomy.layer_affine(module))
+            self.listener.state(self.layer, hidden, self.architecture.layer_affine(module))
 
     def finish(self, module: nn.Module, args: tuple, output: Any) -> None:
-        if self.anatomy.family is None:
+        if self.architecture.family is None:
             # Which state is read before and which after a norm only the model knows.
             for index, hidden in enumerate(output.hidden_states or ()):
                 self.listener.state(index, hidden, None)
         if self.ends_in_norm:
             hidden = output[0] if isinstance(output, tuple) else output.last_hidden_state
-            self.listener.state(self.last, hidden, self.anatomy.final_affine())
+            self.listener.state(self.last, hidden, self.architecture.final_affine())
         self.listener.finish()
 
     def after_attention(self, module: nn.Module, args: tuple, output: Tensor) -> None:
         assert self.residual is not None
         self.listener.update(self.layer, "attention", self.residual, output)
-        if self.anatomy.scheme == "pre":
+        if self.architecture.scheme == "pre":
             self.residual = self.residual + output
 
     def after_attention_norm(self, module: nn.Module, args: tuple, output: Tensor) -> None:
@@ -134,23 +134,26 @@ class _Hooks:
 
 @contextlib.contextmanager
 def watching(
-    anatomy: Anatomy, listener: Listener, beta_scale: float = 1.0, beside: Beside | None = None
-) -> Iterator[Seen]:
+    architecture: Architecture,
+    listener: Listener,
+    beta_scale: float = 1.0,
+    beside: Beside | None = None,
+) -> Iterator[AttentionSeen]:
     """Tell `listener` of every forward pass inside; scores are multiplied by `beta_scale`.
 
     Of a family whose parts are not known the states come at the end, from the model's own
     `output_hidden_states=True`, which the caller has to ask for.
     """
-    hooks = _Hooks(anatomy, listener, anatomy.passes)
+    hooks = _Hooks(architecture, listener, architecture.passes)
     with contextlib.ExitStack() as stack:
-        for handle in _register(anatomy, hooks):
+        for handle in _register(architecture, hooks):
             stack.callback(handle.remove)
-        stack.enter_context(_attention_seen(_Watcher(anatomy, hooks, beta_scale, beside)))
+        stack.enter_context(_attention_seen(_Watcher(architecture, hooks, beta_scale, beside)))
         yield hooks.seen
 
 
 @contextlib.contextmanager
-def starting_from(anatomy: Anatomy, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+def starting_from(architecture: Architecture, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
     """Replace what enters the first layer, x -> change(x), in every forward pass inside."""
     waiting = [False]
 
@@ -166,36 +169,36 @@ def starting_from(anatomy: Anatomy, change: Callable[[Tensor], Tensor]) -> Itera
         return args, {**kwargs, "hidden_states": change(kwargs["hidden_states"])}
 
     with contextlib.ExitStack() as stack:
-        stack.callback(anatomy.backbone.register_forward_pre_hook(arm).remove)
-        for layer in anatomy.layers:
+        stack.callback(architecture.backbone.register_forward_pre_hook(arm).remove)
+        for layer in architecture.layers:
             stack.callback(layer.register_forward_pre_hook(replace, with_kwargs=True).remove)
         yield
 
 
-def _register(anatomy: Anatomy, hooks: _Hooks) -> Iterator[Any]:
-    backbone = anatomy.backbone
+def _register(architecture: Architecture, hooks: _Hooks) -> Iterator[Any]:
+    backbone = architecture.backbone
     yield backbone.register_forward_pre_hook(hooks.start, with_kwargs=True)
     yield backbone.register_forward_hook(hooks.finish)
-    for layer in anatomy.layers:
+    for layer in architecture.layers:
         yield layer.register_forward_pre_hook(hooks.before_layer, with_kwargs=True)
         yield layer.register_forward_hook(hooks.after_layer)
-        if anatomy.family is None:
+        if architecture.family is None:
             continue
         for name, heard in (
             ("attention_update", hooks.after_attention),
             ("attention_norm", hooks.after_attention_norm),
             ("mlp_update", hooks.after_mlp),
         ):
-            part = anatomy.part(layer, name)
+            part = architecture.part(layer, name)
             if part is not None:
                 yield part.register_forward_hook(heard)
 
 
 @dataclass(frozen=True, eq=False)
 class _Watcher:
-    """One watch over the attentions of one model."""
+    """What stands beside every attention of one model while it is watched."""
 
-    anatomy: Anatomy
+    architecture: Architecture
     hooks: _Hooks
     beta_scale: float
     beside: Beside | None
@@ -205,27 +208,27 @@ class _Watcher:
     ) -> Any:
         """Call the function as the model would, but for `beta_scale`, and tell what it was given."""
         query, key, value, mask = tensors
-        look = _look(module, query, key, value, mask, self.beta_scale, keywords)
+        call = _attention_call(module, query, key, value, mask, self.beta_scale, keywords)
         if self.beta_scale != 1.0:
-            keywords = {**keywords, "scaling": look.scaling}
+            keywords = {**keywords, "scaling": call.scaling}
 
         def weigh(values: Tensor) -> Tensor:
             return function(module, query, key, values, mask, **keywords)[0]
 
         hooks, seen = self.hooks, self.hooks.seen
-        hooks.looks += 1
-        seen.looks += 1
-        seen.causal |= look.causal or _hides_the_future(mask)
+        hooks.calls += 1
+        seen.calls += 1
+        seen.causal |= call.causal or _hides_the_future(mask)
         unread = [why for name, why in HIDDEN_INPUTS.items() if keywords.get(name) is not None]
         seen.unread.update(unread)
         if not unread:
-            hooks.listener.attention(hooks.layer or hooks.looks, look)
+            hooks.listener.attention(hooks.layer or hooks.calls, call)
         if self.beside is not None:
-            self.beside(module, look, weigh)
+            self.beside(module, call, weigh)
         return function(module, query, key, value, mask, **keywords)
 
 
-# Which watches stand over an attention module; the registry is patched while there is one.
+# Watchers of each attention module, by its id; transformers' registry is patched while there is one.
 _WATCHERS: dict[int, list[_Watcher]] = {}
 _LOCK = threading.RLock()
 
@@ -236,7 +239,7 @@ def _attention_seen(watcher: _Watcher) -> Iterator[None]:
 
     The registry is one for the whole process: other models, also in other threads, pass through.
     """
-    modules = [id(part) for part in watcher.anatomy.backbone.modules()]
+    modules = [id(part) for part in watcher.architecture.backbone.modules()]
     with _LOCK:
         if not _WATCHERS:
             _patch_registry()
@@ -296,12 +299,12 @@ def _hides_the_future(mask: Any) -> bool:
     return not bool(corner) if mask.dtype == torch.bool else bool(corner < -1e3)
 
 
-def _look(
+def _attention_call(
     module: Any, query: Any, key: Any, value: Any, mask: Any, beta_scale: float, keywords: dict
-) -> Look:
+) -> AttentionCall:
     given, scaling = keywords.get("is_causal"), keywords.get("scaling")
     causal = getattr(module, "is_causal", True) if given is None else given
-    return Look(
+    return AttentionCall(
         query,
         key,
         value,

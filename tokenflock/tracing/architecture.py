@@ -2,7 +2,7 @@
 
 transformers names these parts differently in every family; the table below is all that is known about
 them. A model of another family is still traced: its layers are found through what transformers itself
-records as hidden states, and `Anatomy.missing` says what cannot be read without a row in the table.
+records as hidden states, and `Architecture.missing` says what cannot be read without a row in the table.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from torch import nn
 
-    from .cloud import Affine
     from .spectra import Projections
+    from .state_statistics import NormAffine
 
 Scheme = Literal["post", "pre"]
 
@@ -111,7 +111,7 @@ FAMILIES: dict[str, Family] = {
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class Architecture:
     """One model with the parts that were found."""
 
     model: nn.Module
@@ -121,11 +121,11 @@ class Anatomy:
     family: Family | None
     # The class of a model of which this is the encoder; "" for a model that is traced whole.
     encoder_of: str = ""
-    # One entry per norm, for as long as this look at the model lasts: weights may change later.
-    _affines: dict[int, Affine] = field(default_factory=dict)
+    # One entry per norm, for as long as this object lasts: weights may change later.
+    _affines: dict[int, NormAffine] = field(default_factory=dict)
 
     @staticmethod
-    def of(model: nn.Module) -> Anatomy:
+    def of(model: nn.Module) -> Architecture:
         """Look a model over, of an encoder with a decoder the encoder."""
         if getattr(model, "config", None) is None:
             raise InputError(
@@ -144,7 +144,7 @@ class Anatomy:
         if family is not None and not _fits(family, backbone, layers):
             family = None
         encoder_of = "" if whole is model else type(whole).__name__
-        return Anatomy(model, backbone, kind, layers, family, encoder_of)
+        return Architecture(model, backbone, kind, layers, family, encoder_of)
 
     @property
     def config(self) -> Any:
@@ -178,30 +178,30 @@ class Anatomy:
         path = getattr(self.family, name, None)
         return None if path is None else layer.get_submodule(path)
 
-    def first_affine(self) -> Affine | None:
+    def first_affine(self) -> NormAffine | None:
         """Gain and bias of the norm that ends the embedding, None if there is none."""
         return self._affine(self.family and self.family.first_norm_model)
 
-    def final_affine(self) -> Affine | None:
+    def final_affine(self) -> NormAffine | None:
         """Gain and bias of the norm that ends a pre-LN stack."""
         return self._affine(self.family and self.family.final_norm_model)
 
-    def layer_affine(self, layer: nn.Module) -> Affine | None:
+    def layer_affine(self, layer: nn.Module) -> NormAffine | None:
         """Gain and bias of the norm that ends a post-LN layer."""
         return self._affine_of(self.part(layer, "layer_norm"))
 
-    def _affine(self, path: str | None) -> Affine | None:
+    def _affine(self, path: str | None) -> NormAffine | None:
         return None if path is None else self._affine_of(self.backbone.get_submodule(path))
 
-    def _affine_of(self, norm: Any) -> Affine | None:
+    def _affine_of(self, norm: Any) -> NormAffine | None:
         if norm is None:
             return None
         if id(norm) not in self._affines:
-            from .cloud import Affine
+            from .state_statistics import NormAffine
 
             bias = getattr(norm, "bias", None)
             bias = None if bias is None else bias.detach()
-            self._affines[id(norm)] = Affine(norm.weight.detach(), bias)
+            self._affines[id(norm)] = NormAffine(norm.weight.detach(), bias)
         return self._affines[id(norm)]
 
     def projections(self) -> list[Projections] | None:
@@ -267,23 +267,23 @@ def _fits(family: Family, backbone: nn.Module, layers: tuple[nn.Module, ...]) ->
     return bool(layers)
 
 
-def _projections(anatomy: Anatomy, layer: nn.Module) -> Projections:
+def _projections(architecture: Architecture, layer: nn.Module) -> Projections:
     """Maps of the token that attention reads: the gain of a norm before it belongs to them."""
     from .spectra import Projections
 
-    assert anatomy.family is not None
-    config = anatomy.config
+    assert architecture.family is not None
+    config = architecture.config
     heads = int(config.num_attention_heads)
     groups = int(getattr(config, "num_key_value_heads", None) or heads)
-    matrices = [_matrix(layer.get_submodule(path)) for path in anatomy.family.queries]
+    matrices = [_matrix(layer.get_submodule(path)) for path in architecture.family.queries]
     if len(matrices) == 1:
         matrices = list(matrices[0].chunk(3, dim=0))
-    norm: Any = anatomy.part(layer, "norm_before")
+    norm: Any = architecture.part(layer, "norm_before")
     gain = 1.0 if norm is None else norm.weight.detach()
     query, key, value = (matrix * gain for matrix in matrices)
-    output = _matrix(layer.get_submodule(anatomy.family.attention_update))
+    output = _matrix(layer.get_submodule(architecture.family.attention_update))
     size = query.shape[0] // heads
-    attention = layer.get_submodule(anatomy.family.attention)
+    attention = layer.get_submodule(architecture.family.attention)
     return Projections(
         query=query.reshape(heads, size, -1),
         key=key.reshape(groups, size, -1),

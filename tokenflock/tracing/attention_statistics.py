@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError, require
-from .cloud import spectrum_rank
+from .state_statistics import spectrum_rank
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,7 +23,7 @@ BLOCK_SCORES = 2**19
 INVISIBLE = -1e30
 
 
-def look(
+def attention_statistics(
     query: Tensor,
     key: Tensor,
     *,
@@ -38,9 +38,10 @@ def look(
 
     query (H, n, k), key (Hk, n, k) with Hk dividing H (head h reads key head h // (H/Hk)); `mask`
     None, bool (True: visible) or additive, broadcastable to (H, n, n), with leading axes of 1;
-    `causal` hides j > i as well. Means run over the rows that see something:
+    `causal` hides j > i as well. Means run over the rows that see something, but for the entropy:
 
-    attention_entropy       mean_i of -sum_j A_ij log A_ij, nats
+    attention_entropy       mean_i of -sum_j A_ij log A_ij, nats; 0 for a row that sees nothing, as the
+                            engine counts it
     attention_entropy_share mean of entropy/log(visible columns), rows that see more than one
     sink_share, sink_token  max_j and argmax_j of mean_i A_ij;  first_mass: mean_i A_i1
     beta_logits             sqrt(width) * rms of s_ij - mean_j s_ij over visible j, rows that see
@@ -50,7 +51,7 @@ def look(
 
     NaN where no row counts. O(H n^2 k) time; O(H n + block) memory, O(H n^2) with `rank`.
     """
-    return looks(
+    return batched_attention_statistics(
         query[None],
         key[None],
         mask=mask,
@@ -62,7 +63,7 @@ def look(
     )[0]
 
 
-def looks(
+def batched_attention_statistics(
     query: Tensor,
     key: Tensor,
     *,
@@ -73,7 +74,7 @@ def looks(
     rank: bool = False,
     rows: int | None = None,
 ) -> list[dict[str, np.ndarray]]:
-    """`look` at b calls that share mask and scaling: query (b, H, n, k), key (b, Hk, n, k).
+    """`attention_statistics` of b calls that share mask and scaling: query (b, H, n, k), key (b, Hk, n, k).
 
     As many calls as fit into one block are read together; their number depends on H and n alone.
     A mask of every head by itself (first axis H) is read call by call.
@@ -290,7 +291,7 @@ class _Sums:
         mass = self.columns.double().cpu().numpy()
         mass /= np.maximum(np.count_nonzero(visible, axis=-1), 1)[:, None]
         found = {
-            "attention_entropy": _mean(entropy, visible > 0),
+            "attention_entropy": np.where(visible > 0, entropy, 0.0).mean(-1),
             "attention_entropy_share": _mean(share, visible > 1),
             "sink_share": mass.max(-1),
             "sink_token": mass.argmax(-1),

@@ -69,7 +69,7 @@ def _without_gguf_bar() -> Iterator[None]:
 
 
 @contextmanager
-def sentences(path: Path) -> Iterator[None]:
+def errors_as_sentences(path: Path) -> Iterator[None]:
     """Run transformers quietly and turn whatever it raises into one sentence about `path`."""
     try:
         with quiet():
