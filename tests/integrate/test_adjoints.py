@@ -1,4 +1,4 @@
-"""The adjoint as a stated choice: equal derivatives, against differences; memory, against the compiled program."""
+"""The adjoint as a stated choice: equal derivatives against differences, memory against compiled programs."""
 
 import diffrax
 import jax

@@ -65,7 +65,9 @@ def solve(
 
     A leading axis of x0 is a batch of samples and a vector beta a batch of models: the result has the
     axes (beta, sample) in front, from one compiled call. `seed` drives the noise only. Differentiable
-    with jax.grad through `run.states` and `run.array(name, time=-1)`.
+    with jax.grad through `run.states` and `run.array(name, time=-1)`; `adjoint` is what reverse derivatives
+    keep in memory, `Checkpointed(checkpoints)` (the default, with about sqrt(2 max_steps) states) or
+    `Direct()`, and is recorded in the numerics of the run.
 
     `integrate={"cost": f}` carries int_0^t f ds beside the state, for any function f of a snapshot (t,
     measure, model): `run["cost"]` has it at every save, to the accuracy of the solver, which counts it

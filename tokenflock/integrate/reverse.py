@@ -40,8 +40,8 @@ class Adjoint(eqx.Module):
     def cost(self, max_steps: int, state_bytes: int) -> dict[str, Any]:
         """What a reverse derivative keeps: `states` between steps and their `bytes`, and `whole_steps`.
 
-        `state_bytes` is the size of what moves, of the whole batch. All that is computed in these steps (n x n
-        matrices of `Dense` in every stage) and the rows that are saved come on top.
+        `state_bytes` is the size of what moves, of the whole batch. All that is computed in these steps (the
+        n x n matrices of `Dense` in every stage) and the rows that are saved come on top.
         """
         states = self.states_kept(max_steps)
         kept = {"states": states, "bytes": states * state_bytes, "whole_steps": self.whole_steps}
@@ -81,11 +81,11 @@ class Checkpointed(Adjoint):
 
 
 class Direct(Adjoint):
-    """Loops of 16 inside one another, whose states are all kept: plain operations of JAX, for every derivative.
+    """Loops of 16 turns inside one another that keep all their states: plain operations of JAX.
 
     One program for values and for derivatives of every direction and order, where `Checkpointed` makes one
-    of each: half the time for a Hessian. It keeps all that 16 steps compute, and does about 16 idle turns for
-    each power of 16 in max_steps: give a small one.
+    of each: about half the time for a Hessian. It keeps all that 16 steps compute, and makes idle turns
+    in every power of 16 up to max_steps: give a small one.
     """
 
     does_everything: ClassVar[bool] = True

@@ -242,12 +242,18 @@ def full_path(table: dict[str, Any], name: str, source: str) -> str:
 
 def dimension_name(key: str) -> str:
     """The dataset's dimension: the last part of a path."""
-    name = key.rsplit(".", 1)[-1]
+    name = last_name(key)
     require(
         re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,63}", name) is not None,
         f"{key!r} cannot name an axis; use letters, digits and _, for example beta",
     )
     return name
+
+
+def last_name(path: str) -> str:
+    """The last key of a path; of a position in a list with the name of the list: values_1."""
+    *_, owner, key = ["", *path.split(".")]
+    return f"{owner}_{key}" if owner and key.isdecimal() else key
 
 
 def make_axes(
@@ -279,7 +285,7 @@ def make_axis(key: str, axis: Any, table: dict[str, Any], root: int, source: str
         settings = {full_path(table, path, source): values for path, values in given.items()}
         require(len(settings) == len(given), f"{source}: {key} sets one setting twice")
         count = len(next(iter(settings.values())))
-        beside = {path.rsplit(".", 1)[-1]: coordinate(values) for path, values in settings.items()}
+        beside = {last_name(path): coordinate(values) for path, values in settings.items()}
         require(
             len(beside) == len(settings) and name not in beside,
             f"{source}: the settings of {key} need different last names, other than {name}",
