@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 import tokenflock as flock
+from tokenflock.records.cells import find_cell
 from tokenflock.sweeps.plan import parse_sweep
 
 TEXT = (Path(__file__).parent.parent / "docs" / "sweeps.md").read_text()
@@ -46,7 +47,9 @@ def test_a_sweep_of_schedules_is_that_of_python(tmp_path):
 def test_the_zipped_values_of_a_schedule_are_an_axis():
     (written,) = re.findall(r"`(pair = \{ zip = \{ \"beta.values.*?)`", TEXT, flags=re.S)
     spec = TOML[2].split("[sweep.axes]")[0]
-    (axis,) = parse_sweep(f"{spec}[sweep.axes]\n{' '.join(written.split())}").axes
+    sweep = parse_sweep(f"{spec}[sweep.axes]\n{' '.join(written.split())}")
+    assert find_cell(sweep, "values_0=2") == find_cell(sweep, "model.beta.values.2=4") == (1,)
+    (axis,) = sweep.axes
     assert [*axis.settings] == ["model.beta.values.0", "model.beta.values.2"]
     assert [*axis.beside] == ["values_0", "values_2"]
 

@@ -114,13 +114,13 @@ def _apply(table: dict[str, Any], override: str, more: tuple[str, ...]) -> None:
 def put(table: dict[str, Any], keys: list[str], value: Any, asked_by: str) -> None:
     """Set the value at a path of a table; missing tables on the way are made, entries of lists are not."""
     target: Any = table
-    for position, key in enumerate(keys[:-1]):
+    for position in range(len(keys) - 1):
         place = _place(target, keys, position, asked_by)
-        target = target[place] if isinstance(target, list) else target.setdefault(key, {})
+        target = target.setdefault(place, {}) if isinstance(target, dict) else target[place]
     target[_place(target, keys, len(keys) - 1, asked_by)] = value
 
 
-def _place(target: Any, keys: list[str], position: int, asked_by: str) -> str | int:
+def _place(target: Any, keys: list[str], position: int, asked_by: str) -> Any:
     """The key of a table, or the position in a list, counted from 0, that stands in a path."""
     key, path = keys[position], ".".join(keys)
     if isinstance(target, dict):

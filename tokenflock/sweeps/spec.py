@@ -24,6 +24,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 from ..errors import InputError, require
 from ..lab.files import complete
 from ..lab.sentences import explain
+from ..lab.setting_paths import last_name
 from ..lab.slots import Seed, Strict
 from ..lab.spec import RunSpec
 from .grid import Axis
@@ -248,12 +249,6 @@ def dimension_name(key: str) -> str:
         f"{key!r} cannot name an axis; use letters, digits and _, for example beta",
     )
     return name
-
-
-def last_name(path: str) -> str:
-    """The last key of a path; of a position in a list with the name of the list: values_1."""
-    *_, owner, key = ["", *path.split(".")]
-    return f"{owner}_{key}" if owner and key.isdecimal() else key
 
 
 def make_axes(
