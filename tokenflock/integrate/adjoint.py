@@ -9,7 +9,7 @@ inside jax.jit which one a user will need, so the solve is a primitive of JAX wi
     cotangent       p* = Df(p)^T y*       the caller's choice: the transpose of the tangent
     second order    D of the two above    DirectAdjoint
 
-The choice (adjoints.py) is by default RecursiveCheckpointAdjoint.
+The choice (reverse.py) is by default RecursiveCheckpointAdjoint; `Direct` does without this primitive.
 
 Discretise, then differentiate: every derivative is that of the steps that were made.
 """
