@@ -4,10 +4,12 @@ import ast
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.main import get_command
 
 import tokenflock as flock
+from tokenflock.records.cells import find_cell
 from tokenflock.sweeps.plan import parse_sweep
 
 TEXT = (Path(__file__).parent.parent / "docs" / "sweeps.md").read_text()
@@ -22,10 +24,34 @@ def table(heading):
 
 
 def test_the_specs_are_sweeps():
-    first, every_kind = (parse_sweep(text) for text in TOML)
+    first, every_kind, annealed = (parse_sweep(text) for text in TOML)
     assert first.grid.shape == (90, 256)
     assert [axis.name for axis in every_kind.axes] == ["n", "dimension", "pair", "trial", "seed"]
-    assert parse_sweep(every_kind.text).id == every_kind.id
+    assert [axis.name for axis in annealed.axes] == ["values_1", "switch"]
+    for sweep in (every_kind, annealed):
+        assert parse_sweep(sweep.text).id == sweep.id
+
+
+def test_a_sweep_of_schedules_is_that_of_python(tmp_path):
+    data = flock.sweep(TOML[2], tmp_path / "annealed", workers=1, progress=False)
+    start = flock.uniform(flock.Sphere(3), n=6, seed=1)
+    for second, switch in ((2.0, 1.5), (4.0, 0.5)):
+        model = flock.SA(flock.Piecewise([switch, 2.0], [1.0, second, 9.0]))
+        save = flock.Save(every=1.0, observe=[flock.order_parameter])
+        run = flock.solve(model, start, 3.0, rtol=1e-8, atol=1e-10, save=save)
+        cell = data["order_parameter"].sel(values_1=second, switch=switch)
+        np.testing.assert_allclose(cell, run.array("order_parameter"), rtol=1e-7)
+    assert np.ptp(data["order_parameter"].isel(time=-1).values) > 1e-2
+
+
+def test_the_zipped_values_of_a_schedule_are_an_axis():
+    (written,) = re.findall(r"`(pair = \{ zip = \{ \"beta.values.*?)`", TEXT, flags=re.S)
+    spec = TOML[2].split("[sweep.axes]")[0]
+    sweep = parse_sweep(f"{spec}[sweep.axes]\n{' '.join(written.split())}")
+    assert find_cell(sweep, "values_0=2") == find_cell(sweep, "model.beta.values.2=4") == (1,)
+    (axis,) = sweep.axes
+    assert [*axis.settings] == ["model.beta.values.0", "model.beta.values.2"]
+    assert [*axis.beside] == ["values_0", "values_2"]
 
 
 def test_every_axis_of_the_table_is_one():

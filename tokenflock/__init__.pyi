@@ -14,6 +14,8 @@ from .errors import InputError as InputError
 from .errors import SolveError as SolveError
 from .errors import StoreError as StoreError
 from .errors import TokenflockError as TokenflockError
+from .integrate import Checkpointed as Checkpointed
+from .integrate import Direct as Direct
 from .integrate import Layers as Layers
 from .integrate import LogTime as LogTime
 from .integrate import Merge as Merge

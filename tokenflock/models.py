@@ -130,14 +130,16 @@ def RescaledSA(beta: ArrayLike | Schedule, weights: Schedule | None = None) -> D
 
 
 def NoisyUSA(
-    beta: ArrayLike | Schedule, temperature: float, convention: Convention = "perspective"
+    beta: ArrayLike | Schedule,
+    temperature: float | Schedule,
+    convention: Convention = "perspective",
 ) -> Dynamics:
     """USA with independent spherical Brownian motion sqrt(2 temperature) dB (2512.01868)."""
     return USA(beta, convention, noise=Brownian(temperature))
 
 
 def StochasticSA(
-    beta: ArrayLike | Schedule, scale: float, weights: Schedule | None = None
+    beta: ArrayLike | Schedule, scale: float | Schedule, weights: Schedule | None = None
 ) -> Dynamics:
     """Random value matrices shared by all tokens: dx_i = scale P dW m_i (2601.21942)."""
     attention = Attention(weights, beta, Softmax())

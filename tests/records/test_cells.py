@@ -8,6 +8,7 @@ from made_results import energy_of, made_run, made_sweep, made_trace
 
 from tokenflock.errors import InputError
 from tokenflock.lab.files import identity, parse
+from tokenflock.lab.setting_paths import last_name
 from tokenflock.records.cells import cell_text, cell_values, find_cell, sweep_of
 from tokenflock.records.opening import find_result
 from tokenflock.records.showing import describe_result
@@ -27,6 +28,14 @@ def result(folder):
 @pytest.fixture(scope="module")
 def sweep(result):
     return sweep_of(result)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("model.beta", "beta"), ("model.beta.values.1", "values_1"), ("beta", "beta"), ("7", "7")],
+)
+def test_what_a_setting_is_called(path, name):
+    assert last_name(path) == name
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,8 @@ def run(
 
     - Several at once: `tokenflock run --example circle --set 'beta=[1, 4, 9]' --set samples=8`
 
+    - Beta 1, and 9 from t = 5 on: `tokenflock run --example circle --set 'beta={times=[5], values=[1, 9]}'`
+
     - Own it: `tokenflock run --example circle --print-spec > my.toml`, then `tokenflock run my.toml`
 
     - Continue after Ctrl-C or a crash: `tokenflock run --resume --out runs/mine`

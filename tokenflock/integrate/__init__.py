@@ -6,6 +6,8 @@ from ..states import Merge as Merge
 from .api import solve as solve
 from .clocks import LogTime as LogTime
 from .clocks import Physical as Physical
+from .reverse import Checkpointed as Checkpointed
+from .reverse import Direct as Direct
 from .save import Save as Save
 from .stops import Stop as Stop
 from .stops import at_clusters as at_clusters

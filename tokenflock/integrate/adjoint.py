@@ -6,14 +6,17 @@ inside jax.jit which one a user will need, so the solve is a primitive of JAX wi
 
     value           y = f(p)              ForwardMode
     tangent         y' = Df(p) p'         ForwardMode, linear in p'
-    cotangent       p* = Df(p)^T y*       RecursiveCheckpointAdjoint: the transpose of the tangent
+    cotangent       p* = Df(p)^T y*       the caller's choice: the transpose of the tangent
     second order    D of the two above    DirectAdjoint
+
+The choice (reverse.py) is by default RecursiveCheckpointAdjoint; `Direct` does without this primitive.
 
 Discretise, then differentiate: every derivative is that of the steps that were made.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +31,6 @@ from jax.interpreters.ad import UndefinedPrimal
 from .unchecked import unchecked
 
 VALUE = diffrax.ForwardMode()
-REVERSE = diffrax.RecursiveCheckpointAdjoint()
 EVERYTHING = diffrax.DirectAdjoint()
 # The loop over the stages of a Runge-Kutta step must be of the same sort as that over the steps.
 STAGES = {
@@ -37,12 +39,26 @@ STAGES = {
     diffrax.DirectAdjoint: "bounded",
 }
 
-Run = Callable[..., Any]
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A solve as a function of its loop and its arguments, and the loop that goes back through it."""
+
+    function: Callable[..., Any]
+    reverse: diffrax.AbstractAdjoint
+
+    def __call__(self, adjoint: diffrax.AbstractAdjoint, *arguments: Any) -> Any:
+        return self.function(adjoint, *arguments)
 
 
-def differentiable(run: Run, *arguments: Any) -> Any:
-    """run(adjoint, *arguments), with derivatives of every order and direction in the arguments."""
-    return eqxi.filter_primitive_bind(_solve_p, run, arguments)
+def differentiable(
+    function: Callable[..., Any], reverse: diffrax.AbstractAdjoint, *arguments: Any
+) -> Any:
+    """function(adjoint, *arguments), with derivatives of every order and direction in the arguments.
+
+    `reverse` is the loop of reverse derivatives of first order.
+    """
+    return eqxi.filter_primitive_bind(_solve_p, Run(function, reverse), arguments)
 
 
 def with_stages_for(solver: Any, adjoint: diffrax.AbstractAdjoint) -> Any:
@@ -81,14 +97,13 @@ def _cotangent(
     arguments: Any,
     moving: Any,
     cotangents: Any,
-    adjoint: diffrax.AbstractAdjoint = REVERSE,
+    adjoint: diffrax.AbstractAdjoint | None = None,
 ) -> Any:
-    """Df(p)^T y* for the leaves of p that `moving` marks."""
+    """Df(p)^T y* for the leaves of p that `moving` marks; by default through the run's own loop."""
+    loop = run.reverse if adjoint is None else adjoint
     moved, rest = eqx.partition(arguments, moving)
     with unchecked():
-        value, pull = eqx.filter_vjp(
-            lambda some: _real(run(adjoint, *eqx.combine(some, rest))), moved
-        )
+        value, pull = eqx.filter_vjp(lambda some: _real(run(loop, *eqx.combine(some, rest))), moved)
         filled = jax.tree.map(eqxi.materialise_zeros, value, cotangents, is_leaf=_is_none)
         return pull(filled)[0]
 

@@ -29,6 +29,7 @@ from .assemble import from_segment
 from .clocks import Clock, Physical
 from .core import Plan
 from .numerics import Accuracy, resolve
+from .reverse import Adjoint, Checkpointed, checked_adjoint
 from .save import Save, filled, filled_jumps
 from .stops import Stop
 
@@ -50,6 +51,7 @@ def solve(
     merge: Merge | None = None,
     clock: Clock | None = None,
     reduction: Reduction | None = None,
+    adjoint: Adjoint | None = None,
     seed: int = 0,
     max_steps: int = 100_000,
     progress: bool = False,
@@ -63,7 +65,9 @@ def solve(
 
     A leading axis of x0 is a batch of samples and a vector beta a batch of models: the result has the
     axes (beta, sample) in front, from one compiled call. `seed` drives the noise only. Differentiable
-    with jax.grad through `run.states` and `run.array(name, time=-1)`.
+    with jax.grad through `run.states` and `run.array(name, time=-1)`; `adjoint` is what reverse derivatives
+    keep in memory, `Checkpointed(checkpoints)` (the default, with about sqrt(2 max_steps) states) or
+    `Direct()`, and is recorded in the numerics of the run.
 
     `integrate={"cost": f}` carries int_0^t f ds beside the state, for any function f of a snapshot (t,
     measure, model): `run["cost"]` has it at every save, to the accuracy of the solver, which counts it
@@ -87,6 +91,7 @@ def solve(
         integrate=integrate,
         stop=stop,
         clock=clock,
+        adjoint=adjoint,
         seed=seed,
         progress=progress,
     )
@@ -113,6 +118,7 @@ def prepare(
     integrate: Integrands | None = None,
     stop: Stop | Sequence[Stop] = (),
     clock: Clock | None = None,
+    adjoint: Adjoint | None = None,
     seed: int = 0,
     progress: bool = False,
 ) -> tuple[Plan, State, np.ndarray]:
@@ -145,6 +151,7 @@ def prepare(
             observe=state.watch(model, observe),
             integrals=integrals,
             stops=(stop,) if isinstance(stop, Stop) else tuple(stop),
+            adjoint=Checkpointed() if adjoint is None else checked_adjoint(adjoint),
             jumps=as_array(filled_jumps(model.jumps(t1), t1)),
             key=jax.random.key(seed),
             horizon=as_array(float(t1)),

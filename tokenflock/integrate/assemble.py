@@ -6,6 +6,8 @@ import functools
 import time
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -218,7 +220,11 @@ def attributes_of(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[str,
         **attributes,
         "model": describe(plan.model),
         **state.described(),
-        "numerics": {**describe_numerics(plan), **state.described_numerics()},
+        "numerics": {
+            **describe_numerics(plan),
+            "adjoint": plan.adjoint.cost(plan.numerics.max_steps, moving_bytes(plan, state)),
+            **state.described_numerics(),
+        },
         "seed_data": describe(plan.key),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **provenance(),
@@ -248,6 +254,12 @@ def describe_numerics(plan: Plan) -> dict[str, Any]:
         "stops": [stop.says for stop in plan.stops],
         "t1": float(plan.horizon),
     }
+
+
+def moving_bytes(plan: Plan, state: State) -> int:
+    """The size of what moves, with its integrals, of all models and samples."""
+    moving = jax.tree.leaves(eqx.filter_eval_shape(plan.start, state))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in moving)
 
 
 def _number(value: Any) -> float | None:

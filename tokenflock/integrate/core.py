@@ -17,10 +17,11 @@ from ..observables.base import Observable
 from ..outcomes import OUTCOMES
 from ..runtime import is_traced
 from ..states import Carried, State, value_shape
-from .adjoint import REVERSE, differentiable, with_stages_for
+from .adjoint import differentiable, with_stages_for
 from .clocks import Clock
 from .numerics import Numerics
 from .progress import RichProgressMeter
+from .reverse import Adjoint
 from .steppers import Context, LayerStepper, drift
 from .stops import Stop, rises_at_stop
 from .switches import FieldTimes, MeetingSwitches
@@ -38,6 +39,7 @@ class Plan(eqx.Module):
     observe: tuple[Observable, ...]
     integrals: tuple[Observable, ...]
     stops: tuple[Stop, ...]
+    adjoint: Adjoint
     jumps: Float[Array, " jumps"]
     key: Array
     # End of the whole run: the Brownian path must not depend on how a run is cut into segments.
@@ -303,9 +305,9 @@ class StopSearch(optx.Bisection):
 @eqx.filter_jit
 def integrate(plan: Plan, start: Carried, times: Array) -> Segment:
     """Solve for every model and every sample; these are the leading axes of the result."""
-    if plan.state.spans_devices:
-        return _integrate_all(REVERSE, plan, start, times)
-    return differentiable(_integrate_all, plan, start, times)
+    if plan.adjoint.does_everything or plan.state.spans_devices:
+        return _integrate_all(plan.adjoint.loop, plan, start, times)
+    return differentiable(_integrate_all, plan.adjoint.loop, plan, start, times)
 
 
 def _integrate_all(

@@ -112,14 +112,28 @@ def _apply(table: dict[str, Any], override: str, more: tuple[str, ...]) -> None:
 
 
 def put(table: dict[str, Any], keys: list[str], value: Any, asked_by: str) -> None:
-    """Set the value at a path of a table; missing tables on the way are made."""
-    target = table
-    for key in keys[:-1]:
-        target = target.setdefault(key, {})
-        if not isinstance(target, dict):
-            path = ".".join(keys)
-            raise InputError(f"{asked_by} {path}: {key} is not a table, so it has no {keys[-1]}")
-    target[keys[-1]] = value
+    """Set the value at a path of a table; missing tables on the way are made, entries of lists are not."""
+    target: Any = table
+    for position in range(len(keys) - 1):
+        place = _place(target, keys, position, asked_by)
+        target = target.setdefault(place, {}) if isinstance(target, dict) else target[place]
+    target[_place(target, keys, len(keys) - 1, asked_by)] = value
+
+
+def _place(target: Any, keys: list[str], position: int, asked_by: str) -> Any:
+    """The key of a table, or the position in a list, counted from 0, that stands in a path."""
+    key, path = keys[position], ".".join(keys)
+    if isinstance(target, dict):
+        return key
+    owner = keys[position - 1]
+    if not isinstance(target, list):
+        raise InputError(f"{asked_by} {path}: {owner} is not a table, so it has no {key}")
+    # More digits than nine are no position, and may be more than Python reads.
+    if not (key.isdecimal() and len(key) <= 9 and int(key) < len(target)):
+        raise InputError(
+            f"{asked_by} {path}: {owner} is a list of {len(target)}, counted from 0, so it has no {key}"
+        )
+    return int(key)
 
 
 def _value(path: str, text: str) -> Any:
@@ -139,8 +153,13 @@ def _value(path: str, text: str) -> Any:
 
 
 def complete(table: dict[str, Any], keys: list[str], asked_by: str) -> list[str]:
-    """The one path that ends in these keys, among those given and those the spec allows."""
+    """The one path that ends in these keys, among those given and those the spec allows.
+
+    Positions in a list may follow: beta.values.1.
+    """
     given = ".".join(keys)
+    if len(keys) > 1 and keys[-1].isdecimal():
+        return [*complete(table, keys[:-1], asked_by), keys[-1]]
     for paths in (_leaves(table), _allowed(table)):
         found = [path for path in paths if path[-len(keys) :] == keys]
         if len(found) == 1:

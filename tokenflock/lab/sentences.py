@@ -85,6 +85,8 @@ def _sentence(path: Path, problems: list[Any], table: dict[str, Any], root: type
         return f"{where} is missing"
     if kind.startswith("union_tag"):
         return _choice(where, context.get("tag"))
+    if kind == "value_error":
+        return f"{where}: {context['error']}"
     given = f", got {_short(problem.get('input'))}"
     if kind in BOUNDS:
         words, key = BOUNDS[kind]

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
 from .. import masks, noise, normalisation, weights
 from ..errors import InputError, require
 from ..memory import require_bytes
 from ..schedule import Piecewise, Schedule
 from ..terms import Attention
+from ..terms.neurons import Neurons
 from ..terms.perceptron import ACTIVATIONS, Perceptron
 
 Numbers = float | Annotated[list[float], Field(min_length=1)]
@@ -44,6 +45,48 @@ def rectangle(name: str, value: Any) -> np.ndarray:
         return np.asarray(value, dtype=float)
     except (ValueError, OverflowError) as error:
         raise InputError(f"the rows of {name} must have equal lengths") from error
+
+
+class PiecewiseSpec(Strict):
+    """A number that changes with depth: values[m] from times[m-1] to times[m], the last one for ever."""
+
+    times: list[float] = Field(min_length=1)
+    values: list[float] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _is_a_schedule(self) -> PiecewiseSpec:
+        """Refused here, the sentence names the key."""
+        self.build(1)
+        return self
+
+    def build(self, d: int) -> Piecewise:
+        """The schedule."""
+        return Piecewise(self.times, self.values)
+
+
+def _how_written(given: Any) -> str:
+    """Which of the two a value is meant to be, so that a wrong table is told about its own keys."""
+    return "table" if isinstance(given, (dict, PiecewiseSpec)) else "plain"
+
+
+# Numbers of a model that may change with depth: one, one that is not negative, one or a batch of them.
+OfDepth = Annotated[
+    Annotated[float, Tag("plain")] | Annotated[PiecewiseSpec, Tag("table")],
+    Discriminator(_how_written),
+]
+NotNegativeOfDepth = Annotated[
+    Annotated[float, Field(ge=0), Tag("plain")] | Annotated[PiecewiseSpec, Tag("table")],
+    Discriminator(_how_written),
+]
+NumbersOfDepth = Annotated[
+    Annotated[Numbers, Tag("plain")] | Annotated[PiecewiseSpec, Tag("table")],
+    Discriminator(_how_written),
+]
+
+
+def built(value: Any, d: int) -> Any:
+    """What a value of a spec stands for: itself, or what its table builds."""
+    return value.build(d) if hasattr(value, "build") else value
 
 
 class LawSpec(Strict):
@@ -140,11 +183,11 @@ class MaskSpec(Strict):
 
 
 class NormalisationSpec(Strict):
-    """post, pre, mix (tau), peri, ngpt (alpha) or sqrt."""
+    """post, pre, mix (tau), peri, ngpt (alpha) or sqrt; alpha may change with depth (`PiecewiseSpec`)."""
 
     scheme: Literal["post", "pre", "mix", "peri", "ngpt", "sqrt"]
     tau: float | None = None
-    alpha: float | None = None
+    alpha: OfDepth | None = None
 
     def build(self, d: int) -> normalisation.Normalisation:
         """The scheme."""
@@ -155,16 +198,19 @@ class NormalisationSpec(Strict):
         if needs is None:
             return normalisation.SCHEMES[self.scheme]()
         require(given[needs] is not None, f"{self.scheme} needs {needs}, for example {needs} = 1.0")
-        return normalisation.SCHEMES[self.scheme](given[needs])
+        return normalisation.SCHEMES[self.scheme](built(given[needs], d))
 
 
 class NoiseSpec(Strict):
-    """brownian (temperature), or common (scale): one random value matrix shared by the tokens."""
+    """brownian (temperature), or common (scale, beta): one random value matrix shared by the tokens.
+
+    Each of the three numbers may change with depth (`PiecewiseSpec`).
+    """
 
     kind: Literal["brownian", "common"]
-    temperature: float | None = Field(None, ge=0)
-    scale: float | None = Field(None, ge=0)
-    beta: float = Field(1.0, ge=0)
+    temperature: NotNegativeOfDepth | None = None
+    scale: NotNegativeOfDepth | None = None
+    beta: NotNegativeOfDepth = 1.0
 
     def build(self, d: int) -> noise.Noise:
         """The noise."""
@@ -173,17 +219,22 @@ class NoiseSpec(Strict):
                 raise InputError(
                     "brownian noise needs a temperature, for example temperature = 0.1"
                 )
-            return noise.Brownian(self.temperature)
+            return noise.Brownian(built(self.temperature, d))
         if self.scale is None:
             raise InputError("common noise needs a scale, for example scale = 0.5")
-        return noise.CommonNoise(Attention(beta=self.beta), self.scale)
+        return noise.CommonNoise(Attention(beta=built(self.beta, d)), built(self.scale, d))
+
+
+# What the law of a random perceptron says.
+LAW_SETTINGS = ("width", "seed", "scale", "gradient", "period", "per")
 
 
 class PerceptronSpec(Strict):
     """A random perceptron (width, seed, scale, gradient), or inner and outer matrices.
 
     bias -- the biases, or for a random perceptron the size of the drawn ones. period and per, of a random
-    one: fresh weights in every layer, for the whole run or for every sample.
+    one: fresh weights in every layer, for the whole run or for every sample. Pieces: times = [...] and
+    pieces = [{...}, {...}], perceptrons with constant weights of one size and activation.
     """
 
     width: int = Field(16, ge=1, le=1_000_000)
@@ -196,13 +247,18 @@ class PerceptronSpec(Strict):
     inner: Matrix | None = None
     outer: Matrix | None = None
     bias: float | list[float] | None = None
+    times: list[float] | None = None
+    pieces: list[PerceptronSpec] | None = None
 
     def build(self, d: int) -> Perceptron:
         """The term."""
+        if self.pieces is not None:
+            return self._in_pieces(d, self.pieces)
+        require(self.times is None, "times are switching times: give pieces = [...] too")
         if self.inner is None and self.outer is None:
             return self._random(d)
         require(self.inner is not None and self.outer is not None, "give both inner and outer")
-        self._refuse_law_settings()
+        self._refuse(*LAW_SETTINGS, why="a random perceptron; here inner and outer are given")
         inner, outer = rectangle("inner", self.inner), rectangle("outer", self.outer)
         require(
             not isinstance(self.bias, float),
@@ -229,10 +285,24 @@ class PerceptronSpec(Strict):
             per=self.per,
         )
 
-    def _refuse_law_settings(self) -> None:
-        """What belongs to drawn weights would otherwise be ignored in silence."""
-        for name in ("width", "seed", "scale", "gradient", "period", "per"):
+    def _in_pieces(self, d: int, pieces: list[PerceptronSpec]) -> Perceptron:
+        own = (*LAW_SETTINGS, "activation", "inner", "outer", "bias")
+        self._refuse(*own, why="each piece by itself; here pieces are given")
+        parts = [piece.build(d) for piece in pieces]
+        constant = [part.weights for part in parts if isinstance(part.weights, Neurons)]
+        require(len(constant) == len(parts), "pieces must be perceptrons with constant weights")
+        schedule = Piecewise(self.times or [], constant)
+        activations = {piece.activation for piece in pieces}
+        require(
+            len(activations) == 1,
+            f"pieces of one perceptron need one activation, got {sorted(activations)}",
+        )
+        return Perceptron(weights=schedule, activation=parts[0].activation)
+
+    def _refuse(self, *names: str, why: str) -> None:
+        """What belongs elsewhere would otherwise be ignored in silence."""
+        for name in names:
             require(
                 getattr(self, name) == type(self).model_fields[name].default,
-                f"plus.{name} belongs to a random perceptron; here inner and outer are given",
+                f"plus.{name} belongs to {why}",
             )

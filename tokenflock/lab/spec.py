@@ -25,10 +25,13 @@ from .slots import (
     NoiseSpec,
     NormalisationSpec,
     Numbers,
+    NumbersOfDepth,
+    OfDepth,
     PerceptronSpec,
     Seed,
     Strict,
     WeightsSpec,
+    built,
     spec_of,
 )
 from .tokens import TokensSpec
@@ -36,7 +39,8 @@ from .tokens import TokensSpec
 # How the types of a model's or law's parameters are written in a file.
 IN_A_FILE: dict[Any, Any] = {
     ArrayLike: Numbers,
-    ArrayLike | Schedule: Numbers,
+    ArrayLike | Schedule: NumbersOfDepth,
+    float | Schedule: OfDepth,
     Schedule: WeightsSpec,
     masks.Mask: MaskSpec,
     normalisation.Normalisation: NormalisationSpec,
@@ -88,8 +92,7 @@ ModelSpec = Annotated[
 def build_model(spec: Any, d: int) -> Dynamics:
     """The model of a [model] table."""
     given = {name: getattr(spec, name) for name in type(spec).model_fields if name != "name"}
-    built = {name: v.build(d) if hasattr(v, "build") else v for name, v in given.items()}
-    return models.MODELS[spec.name](**built)
+    return models.MODELS[spec.name](**{name: built(value, d) for name, value in given.items()})
 
 
 class SolveSpec(Strict):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..lab.setting_paths import last_name
 from ..own_files import is_own_file
 from ..zarr_files import open_array
 from .finding import list_in, metadata
@@ -70,7 +71,7 @@ def _axis(store: Path, name: str, paths: list[Any]) -> RecordAxis:
 
 def _names(axis: str, path: str, paths: list[Any]) -> list[str]:
     """What the coordinate of a path may be called: by itself, by its last key, by its axis."""
-    return [path, path.rpartition(".")[2], *([axis] if len(paths) == 1 else [])]
+    return [path, last_name(path), *([axis] if len(paths) == 1 else [])]
 
 
 def _length(store: Path, name: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from ..errors import InputError
 from ..lab.catalogue import nearest
+from ..lab.setting_paths import last_name
 from .facts import COLUMNS, Facts
 
 
@@ -24,11 +25,11 @@ class Names:
             self.paths |= facts.settings.keys()
             for axis in facts.axes:
                 self.paths |= axis.values.keys()
-                if len(axis.values) == 1 and axis.name not in map(_leaf, axis.values):
+                if len(axis.values) == 1 and axis.name not in map(last_name, axis.values):
                     # An axis may have a name of its own: heat = { ..., set = "model.beta" }.
                     self._own_names.setdefault(axis.name, set()).update(axis.values)
         for path in self.paths:
-            self.owners.setdefault(_leaf(path), set()).add(path)
+            self.owners.setdefault(last_name(path), set()).add(path)
         for name, paths in self._own_names.items():
             self.owners.setdefault(name, set()).update(paths)
 
@@ -70,12 +71,8 @@ class Names:
 
     def short(self, path: str) -> str:
         """The last key of a path if it means this path."""
-        leaf = _leaf(path)
+        leaf = last_name(path)
         return leaf if self.meant(leaf) == [path] and leaf not in COLUMNS else path
-
-
-def _leaf(path: str) -> str:
-    return path.rpartition(".")[2]
 
 
 def _nesting(path: str) -> int:

@@ -24,6 +24,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 from ..errors import InputError, require
 from ..lab.files import complete
 from ..lab.sentences import explain
+from ..lab.setting_paths import last_name
 from ..lab.slots import Seed, Strict
 from ..lab.spec import RunSpec
 from .grid import Axis
@@ -242,7 +243,7 @@ def full_path(table: dict[str, Any], name: str, source: str) -> str:
 
 def dimension_name(key: str) -> str:
     """The dataset's dimension: the last part of a path."""
-    name = key.rsplit(".", 1)[-1]
+    name = last_name(key)
     require(
         re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,63}", name) is not None,
         f"{key!r} cannot name an axis; use letters, digits and _, for example beta",
@@ -279,7 +280,7 @@ def make_axis(key: str, axis: Any, table: dict[str, Any], root: int, source: str
         settings = {full_path(table, path, source): values for path, values in given.items()}
         require(len(settings) == len(given), f"{source}: {key} sets one setting twice")
         count = len(next(iter(settings.values())))
-        beside = {path.rsplit(".", 1)[-1]: coordinate(values) for path, values in settings.items()}
+        beside = {last_name(path): coordinate(values) for path, values in settings.items()}
         require(
             len(beside) == len(settings) and name not in beside,
             f"{source}: the settings of {key} need different last names, other than {name}",

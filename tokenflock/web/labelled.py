@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..lab.setting_paths import last_name
 from ..plot.sweep_numbers import OWN_TIMES, TIME, Numbers, clock_of, measured, statistics
 from .packing import pack
 from .projection import spread
@@ -158,7 +159,7 @@ def _settings(dataset: Any, axis: str) -> dict[str, list[Any]]:
     for path in paths:
         names = [path, _seed_name(path)]
         if axis not in dataset.attrs["seed_axes"]:
-            names += [path.rsplit(".", 1)[-1], *([axis] if len(paths) == 1 else [])]
+            names += [last_name(path), *([axis] if len(paths) == 1 else [])]
         for name in names:
             if name in dataset.variables and dataset[name].dims == (axis,):
                 found[path] = dataset[name].values.tolist()
