@@ -21,10 +21,12 @@ ENERGY = "scaled_energy"
 def energy_direction(model: Dynamics, measure: Measure) -> int:
     """+1 or -1 where theory makes the energy monotone, 0 where it says nothing.
 
-    SA and USA with Q = K = I, V = c I, every token visible, no noise (2312.10794, eq. 3.6); every
-    normalisation scheme only changes the clock of each token (2510.22026).
+    SA and USA with Q = K = I, V = c I, every token visible, no noise (2312.10794, eq. 3.6); layer norm,
+    wherever it stands, only changes the clock of each token (2510.22026).
     """
     term = model.terms
+    if not model.scheme().changes_clock_only:
+        return 0
     if model.now(0.0) is not model:  # The energy itself changes where its numbers do.
         return 0
     if not isinstance(term, Attention) or model.noise is not None or measure.n > LARGEST_WATCHED:
