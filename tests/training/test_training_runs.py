@@ -279,7 +279,7 @@ def test_a_text_through_a_trained_classifier_is_a_run(finished):
     run, found = model.run(text), model.explain(text)
     assert run.attributes["words"] == ["wonderful", "superb", "barafo", "awful", "kirafo", "lonego"]
     assert run.states.shape == (SMALL.depth + 1, 6, SMALL.d)
-    logit = model.classifier.sentiment(run.states[-1].mean(axis=0))
+    logit = model.classifier.exact().sentiment(run.states[-1].mean(axis=0))
     assert float(logit) == pytest.approx(found["logit"], abs=1e-12)
     assert int(run["leaders"][-1]) == len(found["leaders"])
     leading = {run.attributes["words"][i] for i in np.flatnonzero(run["leader_mask"][-1])}

@@ -17,6 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from ..dynamics import Dynamics, Particles
@@ -27,6 +28,7 @@ from ..measure import from_array, padded
 from ..neurons import Neurons
 from ..normalisation import Residual
 from ..perceptron import Perceptron
+from ..runtime import Number
 from ..schedule import Piecewise
 from ..space import Euclidean
 from ..terms import Attention
@@ -86,7 +88,12 @@ class Push(Block):
         return Weights(Q=nothing, K=nothing, V=0.0)
 
     def neuron(self) -> Neurons:
-        return Neurons(self.inner[None], self.outer[:, None], [-self.threshold])
+        return one_neuron(self.inner, self.outer, self.threshold)
+
+
+def one_neuron(inner: ArrayLike, outer: ArrayLike, threshold: Number) -> Neurons:
+    """outer relu(<inner, x> - threshold)."""
+    return Neurons(jnp.asarray(inner)[None], jnp.asarray(outer)[:, None], [-threshold])
 
 
 def network(blocks: Sequence[Block]) -> Dynamics:
@@ -140,7 +147,8 @@ def forward_all(blocks: Sequence[Block], sequences: Sequence[np.ndarray]) -> lis
     longest = 1 << int(np.max(lengths) - 1).bit_length()
     filled = [np.pad(x, ((0, longest - len(x)), (0, 0)), mode="edge") for x in tokens]
     present = np.arange(longest) < lengths[:, None]
-    ends = np.asarray(_all_layers(network(blocks), np.stack(filled), present, len(blocks)))
+    points = jnp.asarray(np.stack(filled))
+    ends = np.asarray(_all_layers(network(blocks), points, jnp.asarray(present), len(blocks)))
     return [end[:length] for end, length in zip(ends, lengths, strict=True)]
 
 

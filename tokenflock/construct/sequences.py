@@ -33,9 +33,10 @@ from scipy.spatial import KDTree
 from ..dynamics import Dynamics, Particles
 from ..errors import require
 from ..measure import padded
+from ..perceptron import Perceptron
 from ..space import Euclidean
 from ..trajectory import Trajectory
-from .blocks import STEP, Attend, Block, Push, forward, forward_all, network, run_blocks
+from .blocks import STEP, Attend, Block, Push, forward, forward_all, network, one_neuron, run_blocks
 
 # How many random directions compete.
 DIRECTIONS = 200
@@ -225,7 +226,7 @@ def _mend(
         wanted = part @ (targets[index] - state.points[index])
         gap = height - threshold
         outer = jnp.where(gap > 0, wanted / jnp.where(gap > 0, gap, 1.0), 0.0)
-        push = network([Push(along, outer, threshold)])
+        push = Dynamics(None, Perceptron(weights=one_neuron(along, outer, threshold)))
         return push.layer(0.0, state, mu, STEP), outer
 
     state, outer = jax.lax.scan(mend, Particles(points), (order, heights, thresholds))

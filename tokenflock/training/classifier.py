@@ -49,6 +49,10 @@ class Classifier(eqx.Module):
         """The residual weight alpha/(1 + alpha) of a layer."""
         return self.alpha / (1 + self.alpha)
 
+    def exact(self) -> Classifier:
+        """The same in float64: where leaders are told apart, float32 would merge near ties."""
+        return jax.tree.map(lambda leaf: leaf.astype(float), self)
+
     def sentiment(self, places: Float[Array, "*many d"]) -> Float[Array, "*many"]:
         """<v, z> + b: on which side of the plane, and how far in units of 1/|v|."""
         return places @ self.direction + self.bias

@@ -49,11 +49,11 @@ class Trained(NamedTuple):
         """
         tokens = self._read(text)
         known = tokens[tokens != PAD]
-        exact = self.classifier.embedding.astype(float)
-        step = float(self.classifier.step)
+        exact = self.classifier.exact()
+        step = float(exact.step)
         run = solve(
             network(hard(), float),
-            from_array(Euclidean(self.settings.d), exact[known]),
+            from_array(Euclidean(self.settings.d), exact.embedding[known]),
             self.settings.depth * step,
             method=Layers(step),
             save=Save(every=step, states=True, observe=[leader_mask, leaders]),

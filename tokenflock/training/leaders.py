@@ -11,7 +11,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -101,8 +100,8 @@ def _many(depth: int) -> Callable[..., Following]:
 
 
 def follow(classifier: Classifier, tokens: np.ndarray, depth: int) -> Following:
-    """Leaders and followers in every review (reviews, n), in float64: float32 would merge near ties."""
-    exact = jax.tree.map(lambda leaf: leaf.astype(float), eqx.filter(classifier, eqx.is_array))
+    """Leaders and followers in every review (reviews, n), in float64."""
+    exact = classifier.exact()
     filled = np.pad(tokens, ((0, -len(tokens) % TOGETHER), (0, 0)))
     pieces = [
         jax.tree.map(np.asarray, _many(depth)(exact, filled[first : first + TOGETHER]))
