@@ -22,7 +22,6 @@ CHECKED = [
     "tokenflock.weights",
     "tokenflock.reduce",
     "tokenflock.terms",
-    "tokenflock.perceptron",
     "tokenflock.noise",
     "tokenflock.normalisation",
     "tokenflock.dynamics",

@@ -20,7 +20,7 @@ from .normalisation import Normalisation, PostLN
 from .reduce import Dense, Reduction
 from .runtime import Scalar, is_traced
 from .schedule import Schedule, jumps_in, now
-from .space import Euclidean, Space, Sphere
+from .space import Euclidean, Space
 from .terms import Attention, Term
 
 # e^{2 lambda t} enters the scores of the rescaled frame; beyond this exponent it overflows float64.
@@ -181,7 +181,10 @@ class Dynamics(eqx.Module):
     def _rates(self, t: Scalar, here: Measure, reduction: Reduction) -> tuple[Array, Array | None]:
         """Velocity of the points and of the radii."""
         if isinstance(here.space, Euclidean):
-            return self.frame.force(self.terms, t, here, reduction), None
+            force = self.frame.force(self.terms, t, here, reduction)
+            if self.normalisation is None:
+                return force, None
+            return self.normalisation.velocity(t, here.points, None, force)
         scheme = self.scheme()
         field = self.terms.tangent_field if scheme.tangent_only else self.terms.field
         force = field(t, here.points, here, reduction)
@@ -196,12 +199,23 @@ class Dynamics(eqx.Module):
         return here.weighing(state.clusters.masses)
 
     def layer(
-        self, t: Scalar, state: Particles, mu: Measure, step: Scalar, reduction: Reduction
+        self,
+        t: Scalar,
+        state: Particles,
+        mu: Measure,
+        step: Scalar,
+        reduction: Reduction | None = None,
     ) -> Particles:
-        """One layer of the discrete network: x <- N(x + step A(x)), or the scheme's own update."""
+        """One layer of the discrete network: x <- N(x + step A(x)), or the scheme's own update.
+
+        The only definition of a layer: runs by `Layers(step)` make it, and so do random chains, the trained
+        classifier and the constructions (the kernels of `ensemble` fuse the same layer into one launch, and
+        are tested against it). It is pure: jax.grad goes through it and jax.vmap batches it. Space and
+        masses are those of mu, places those of the state. On R^d there is no N.
+        """
         here = mu.at(state.points, state.radii)
-        force = self.frame.force(self.terms, t, here, reduction)
-        if isinstance(mu.space, Euclidean):
+        force = self.frame.force(self.terms, t, here, reduction or Dense())
+        if self.normalisation is None and isinstance(mu.space, Euclidean):
             return Particles(state.points + step * force, None)
         return Particles(*self.scheme().layer(t, state.points, state.radii, force, step))
 
@@ -270,10 +284,13 @@ class Dynamics(eqx.Module):
             self.space is None or self.space == mu.space,
             f"the model lives on {self.space}, the tokens on {mu.space}",
         )
-        require(
-            self.normalisation is None or isinstance(mu.space, Sphere),
-            f"normalisation schemes need tokens on a sphere, got {mu.space}",
-        )
+        if self.normalisation is not None:
+            self.normalisation.check(mu.space)
+            require(
+                self.frame.is_original,
+                f"{type(self.normalisation).__name__} acts on the tokens as they are: leave out either "
+                f"the normalisation or the frame {type(self.frame).__name__}",
+            )
         self.terms.check(mu)
         if self.noise is not None:
             self.noise.check(mu)

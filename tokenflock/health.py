@@ -25,9 +25,11 @@ def energy_direction(model: Dynamics, measure: Measure) -> int:
     """+1 or -1 where theory makes the energy monotone, 0 where it says nothing.
 
     Attention with an energy, Q = K = I, V = c I, every token visible, no noise (2312.10794, eq. 3.6; other
-    kinds 2405.18273); every normalisation scheme only changes the clock of each token (2510.22026).
+    kinds 2405.18273); layer norm, wherever it stands, only changes the clock of each token (2510.22026).
     """
     attention = model.terms.attention()
+    if not model.scheme().changes_clock_only:
+        return 0
     if model.now(0.0) is not model:  # The energy itself changes where its numbers do.
         return 0
     if attention is None or model.noise is not None or measure.n > LARGEST_WATCHED:

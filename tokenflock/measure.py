@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .errors import require
 from .runtime import ArrayLike, Number, as_array, is_traced, known
@@ -165,6 +165,18 @@ def from_array(
     """Tokens given as an array; `normalise=True` first retracts them onto the space."""
     array = as_array(points)
     return Measure(space, space.retract(array) if normalise else array, weights, radii, ordered)
+
+
+def padded(space: Space, points: Float[Array, "n d"], present: Bool[Array, " n"]) -> Measure:
+    """Tokens of which only those present count, with equal masses; the others have none and move nobody.
+
+    So sequences of different lengths are filled up to one array, and jax.vmap goes over them. Used inside
+    compiled code: no checks, and the precision of the points stays.
+    """
+    mass = present.astype(points.dtype)
+    # The constructor would make double precision of the points, and refuse a single one.
+    anything = Measure(space, np.eye(2, space.d))
+    return anything.at(points).weighing(mass / jnp.maximum(jnp.sum(mass), 1))
 
 
 @known()

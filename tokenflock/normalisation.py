@@ -1,4 +1,4 @@
-"""Where layer norm stands in the block: six schemes as one law for directions and radii.
+"""Where layer norm stands in the block: six schemes as one law for directions and radii, and none.
 
 A token is x = r theta. With A the attention output at the directions, every scheme is
 
@@ -12,6 +12,8 @@ A token is x = r theta. With A the attention output at the directions, every sch
 | PeriLN | x <- x + N(A(N x)) | r abs(A) | <theta, A>/abs(A) |
 | NGPT(alpha) | x <- N(x + alpha N(A)) | abs(A)/alpha | 0 |
 | SqrtScaling | x <- N(x + A/sqrt(t+1)) | sqrt(t+1) | 0 |
+
+Without layer norm tokens live on R^d: `Residual(keep)` is x <- keep x + A there.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from jaxtyping import Array, Float
 from .errors import require
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 from .schedule import Quantity, Schedule, as_number, jumps_in, now
-from .space import normalise
+from .space import Euclidean, Space, Sphere, normalise
 
 Radii = Float[Array, " n"]
 Vectors = Float[Array, "n d"]
@@ -50,6 +52,15 @@ class Normalisation(eqx.Module):
     tangent_only: ClassVar[bool]
     # Whether theta' = P_theta A: the flow of the theory, with no clock of its own.
     is_plain: ClassVar[bool] = False
+    # Whether directions move as under post-LN up to a positive factor, so that energies stay monotone.
+    changes_clock_only: ClassVar[bool] = True
+
+    def check(self, space: Space) -> None:
+        """Refuse a space on which the scheme means nothing."""
+        require(
+            isinstance(space, Sphere),
+            f"normalisation schemes need tokens on a sphere, got {space}",
+        )
 
     def jumps(self, t1: float) -> list[Any]:
         """Times in (0, t1) where the scheme is discontinuous; traced ones whatever they are."""
@@ -181,6 +192,47 @@ class SqrtScaling(Normalisation):
 
     def grows(self, t: Scalar) -> Array:
         return jnp.asarray(False)
+
+
+class Residual(Normalisation):
+    """x <- keep x + A on R^d, with no layer norm: the rho and eta of the blocks of 2502.02270.
+
+    A layer of step h is x <- (1 - h (1 - keep)) x + h A, and the flow is x' = A - (1 - keep) x. The term
+    `Drift(keep - 1)` has the same flow, but its layer subtracts x from x: where keep = 0 and A is far
+    smaller than x, the digits of A are lost. `keep` is a number, or a `Piecewise` of numbers.
+    """
+
+    keep: Quantity
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"keep": (0,)}
+    moves_radii: ClassVar[bool] = False
+    tangent_only: ClassVar[bool] = False
+    changes_clock_only: ClassVar[bool] = False
+
+    def __init__(self, keep: ArrayLike | Schedule):
+        self.keep = as_number(keep)
+
+    def update(self, t: Scalar, force: Array) -> Array:
+        return force
+
+    def grows(self, t: Scalar) -> Array:
+        return jnp.asarray(False)
+
+    def velocity(
+        self, t: Scalar, theta: Vectors, radii: Radii | None, force: Vectors
+    ) -> tuple[Vectors, Radii | None]:
+        return force - (1 - now(self, t).keep) * theta, None
+
+    def layer(
+        self, t: Scalar, theta: Vectors, radii: Radii | None, force: Vectors, step: Scalar
+    ) -> tuple[Vectors, Radii | None]:
+        return (1 - step * (1 - now(self, t).keep)) * theta + step * force, None
+
+    def check(self, space: Space) -> None:
+        require(
+            isinstance(space, Euclidean),
+            f"Residual(keep) scales tokens of R^d, and a sphere forgets the scale; got {space}: use "
+            "PostLN() there, or another scheme with layer norm",
+        )
 
 
 SCHEMES = {

@@ -18,7 +18,7 @@ from tokenflock.integrate import Layers, Save, solve
 from tokenflock.measure import from_array
 from tokenflock.models import HardmaxFlow
 from tokenflock.space import Euclidean
-from tokenflock.training.classifier import Classifier, hard, layer, soft
+from tokenflock.training.classifier import Classifier, all_layers, hard, soft
 from tokenflock.training.leaders import follow
 from tokenflock.weights import Weights
 
@@ -192,13 +192,12 @@ def test_H6_nothing_moves_on_an_ellipsoid():
 def test_H7_softmax_tends_to_hardmax_in_the_median():
     """n = 128, d = 2, alpha = 2.3528, 8 layers: medians 7.8e-4 at tau = 1e-3 and 3.5e-5 at 1e-4, within 3."""
     z = np.random.default_rng(4).normal(size=(60, 128, 2))
-    everybody = np.ones(128, bool)
+    parts = (z[0], np.log(np.expm1(2.3528)), np.ones(2), 0.0)
+    classifier = Classifier(*(jnp.asarray(part, float) for part in parts))
 
     def last(slot):
         def one(tokens):
-            for _ in range(8):
-                tokens = layer(tokens, everybody, np.float64(2.3528), slot)
-            return tokens
+            return all_layers(classifier, from_array(Euclidean(2), tokens), 8, slot)[-1]
 
         return np.asarray(jax.jit(jax.vmap(one))(z))
 

@@ -7,7 +7,7 @@ import pytest
 
 from tokenflock.dynamics import Particles
 from tokenflock.errors import InputError
-from tokenflock.measure import Measure
+from tokenflock.measure import Measure, padded
 from tokenflock.models import SA, HardmaxFlow
 from tokenflock.observables import leader_mask, leaders
 from tokenflock.reduce import Dense
@@ -125,3 +125,15 @@ def test_several_heads_are_refused(read):
     mu = Measure(Euclidean(2), np.eye(2))
     with pytest.raises(InputError, match="single head"):
         read(leaders, mu, SA(1.0, Weights(B=np.stack([np.eye(2)] * 2))))
+
+
+def test_tokens_without_mass_neither_lead_nor_are_attended_to(read):
+    """The words that fill a review up: without the farthest token the next one leads in its place."""
+    present = jnp.array([True, True, False, True, True, True, True, True])
+    mu = padded(Euclidean(2), jnp.asarray(EMERGING), present)
+    leading = np.flatnonzero(read(leader_mask, mu, HardmaxFlow()))
+    alone = Measure(Euclidean(2), EMERGING[np.asarray(present)])
+    expected = np.flatnonzero(present)[np.flatnonzero(read(leader_mask, alone, HardmaxFlow()))]
+    np.testing.assert_array_equal(leading, expected)
+    assert 2 not in leading
+    assert 5 in leading

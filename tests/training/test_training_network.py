@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tokenflock.dynamics import Particles
 from tokenflock.integrate import Layers, Save, solve
 from tokenflock.measure import from_array
 from tokenflock.models import HardmaxFlow
@@ -15,6 +16,8 @@ from tokenflock.training.classifier import (
     all_layers,
     draw_classifier,
     hard,
+    network,
+    review,
     soft,
 )
 from tokenflock.training.fit import cross_entropy, evaluate
@@ -47,8 +50,8 @@ def in_numpy(model, tokens, depth, tau=None):
         np.asarray(x) for x in (model.embedding, model.direction, model.bias, model.alpha)
     )
     found = []
-    for review in tokens:
-        z = E[review[review > 0]]
+    for words in tokens:
+        z = E[words[words > 0]]
         for _ in range(depth):
             scores = z @ z.T
             if tau is None:
@@ -87,17 +90,43 @@ def test_hardmax_layers_are_those_of_the_engine_and_so_are_the_leaders():
         method=Layers(step),
         save=Save(every=step, states=True, observe=[leader_mask]),
     )
-    path = np.asarray(jax.jit(lambda m: all_layers(m, tokens, DEPTH, hard()))(model))
-    np.testing.assert_allclose(path[:, there], run.states, atol=1e-12)
-    np.testing.assert_array_equal(
-        path[:, ~there], np.broadcast_to(path[:1, ~there], path[:, ~there].shape)
+    path = np.asarray(
+        jax.jit(lambda m: all_layers(m, review(m, jnp.asarray(tokens)), DEPTH, hard()))(model)
     )
+    np.testing.assert_allclose(path[:, there], run.states, atol=1e-12)
     found = follow(model, tokens[None], DEPTH)
     leads = run.array("leader_mask") > 0.5
     first = np.where(leads.any(axis=0), leads.argmax(axis=0), DEPTH + 1)
     np.testing.assert_array_equal(found.born[0, there], first)
     assert not found.leader[0, ~there].any()
     assert found.leader[0].sum() == len(np.unique(run.states[-1][leads[-1]].round(4), axis=0))
+
+
+@pytest.mark.parametrize(("slot", "tau"), [(hard(), None), (soft(0.05), 0.05)])
+def test_a_layer_is_the_engines_and_that_of_numpy(slot, tau):
+    """(z + alpha mean)/(1 + alpha) among the words that are there, by `Dynamics.layer`."""
+    model, tokens = classifier(), reviews()[1]
+    there = tokens > 0
+    z = np.asarray(model.embedding)[tokens[there]]
+    scores = z @ z.T
+    behind = scores - scores.max(axis=1, keepdims=True)
+    weights = (behind == 0).astype(float) if tau is None else np.exp(behind / tau)
+    mean = weights @ z / weights.sum(axis=1, keepdims=True)
+    expected = (z + 0.7 * mean) / 1.7
+    start = review(model, jnp.asarray(tokens))
+    engine = network(slot, float).layer(0.0, Particles(start.points), start, model.step).points
+    ours = all_layers(model, start, 1, slot)[1]
+    np.testing.assert_array_equal(ours, engine)
+    np.testing.assert_allclose(ours[there], expected, atol=1e-14)
+    assert np.max(np.abs(expected - z)) > 0.1
+
+
+def test_the_precision_of_the_words_is_that_of_the_layers():
+    """Training is in float32: a number in double precision would make all that follows it so."""
+    start = review(classifier(dtype=np.float32), jnp.asarray(reviews()[0]))
+    assert start.points.dtype == start.weights.dtype == np.float32
+    path = jax.eval_shape(lambda: all_layers(classifier(dtype=np.float32), start, 2, soft(0.1)))
+    assert path.dtype == np.float32
 
 
 def test_padding_changes_nothing():

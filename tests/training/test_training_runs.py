@@ -272,6 +272,22 @@ def test_a_diverging_training_says_so():
         all_epochs()
 
 
+def test_a_text_through_a_trained_classifier_is_a_run(finished):
+    """Its last mean is the network's answer, its leaders are those that explain it."""
+    model = open_training(finished[0])
+    text = "Wonderful, SUPERB barafo; awful kirafo lonego <br/> and a quetzal"
+    run, found = model.run(text), model.explain(text)
+    assert run.attributes["words"] == ["wonderful", "superb", "barafo", "awful", "kirafo", "lonego"]
+    assert run.states.shape == (SMALL.depth + 1, 6, SMALL.d)
+    logit = model.classifier.exact().sentiment(run.states[-1].mean(axis=0))
+    assert float(logit) == pytest.approx(found["logit"], abs=1e-12)
+    assert int(run["leaders"][-1]) == len(found["leaders"])
+    leading = {run.attributes["words"][i] for i in np.flatnonzero(run["leader_mask"][-1])}
+    assert {leader["word"] for leader in found["leaders"]} <= leading
+    with pytest.raises(InputError, match="no word that the classifier knows"):
+        model.run("quetzal 17")
+
+
 def test_a_trained_classifier_explains_itself(finished):
     """Shares of leaders add up to one, their weighted sentiment is the vote; texts give what data gave."""
     out, result = finished

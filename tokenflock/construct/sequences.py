@@ -23,12 +23,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
+from ..dynamics import Dynamics, Particles
 from ..errors import require
-from .blocks import Attend, Block, Push, forward
+from ..measure import padded
+from ..terms.perceptron import Perceptron
+from ..space import Euclidean
+from ..trajectory import Trajectory
+from .blocks import STEP, Attend, Block, Push, forward, forward_all, network, one_neuron, run_blocks
 
 # How many random directions compete.
 DIRECTIONS = 200
@@ -94,6 +102,14 @@ class Interpolant:
     def __call__(self, tokens: ArrayLike) -> np.ndarray:
         return forward(self.blocks, np.asarray(tokens))
 
+    def dynamics(self) -> Dynamics:
+        """The network as a model of the engine: `Layers(1)` runs it, one block a layer."""
+        return network(self.blocks)
+
+    def run(self, tokens: ArrayLike) -> Trajectory:
+        """One sequence of at least two tokens through the blocks, as a run with the states of every layer."""
+        return run_blocks(self.blocks, np.asarray(tokens))
+
     def softened(self, temperature: float) -> Interpolant:
         """The same network with softmax attention at a temperature."""
         require(temperature > 0, f"a softmax needs a temperature > 0, got {temperature}")
@@ -106,8 +122,9 @@ class Interpolant:
     def error(self, sequences: Sequence[ArrayLike], targets: ArrayLike) -> float:
         """max |x - y_j| over all tokens x that come out of sequence j."""
         goals = np.asarray(targets, dtype=float)
-        pairs = zip(sequences, goals, strict=True)
-        return max(float(np.max(np.abs(self(tokens) - goal))) for tokens, goal in pairs)
+        ends = forward_all(self.blocks, [np.asarray(tokens) for tokens in sequences])
+        pairs = zip(ends, goals, strict=True)
+        return max(float(np.max(np.abs(end - goal))) for end, goal in pairs)
 
 
 def interpolate_sequences(
@@ -130,7 +147,7 @@ def interpolate_sequences(
     size = _size(np.concatenate(tokens))
     scale = _size(goals) / size
     start = collapse(tokens, key, size, scale)
-    points = np.stack([forward(start, sequence)[0] for sequence in tokens])
+    points = np.stack([end[0] for end in forward_all(start, tokens)])
     first, second = carry(points, goals, rng, directions)
     conditioning = Conditioning(
         attention_gap=_attention_gap(tokens, start),
@@ -180,17 +197,40 @@ def sorted_pushes(
     The first threshold lies as far below as its point has to go: a slope of at most one then takes all points
     along, wherever the targets are.
     """
-    points, pushes = points.copy(), []
     order = np.argsort(points @ along)
     heights = points[order] @ along
     way = float(np.linalg.norm(part @ (targets[order[0]] - points[order[0]])))
     thresholds = np.append(heights[0] - max(np.ptp(heights), way, 1.0), heights[:-1])
-    for index, height, threshold in zip(order, heights, thresholds, strict=True):
-        wanted = part @ (targets[index] - points[index])
-        outer = wanted / (height - threshold) if height > threshold else np.zeros_like(wanted)
-        pushes.append(Push(along, outer, float(threshold)))
-        points = pushes[-1].apply(points)
-    return pushes, points
+    outer, moved = map(np.asarray, _mend(points, targets, along, part, order, heights, thresholds))
+    pushes = [
+        Push(along, out, float(threshold)) for out, threshold in zip(outer, thresholds, strict=True)
+    ]
+    return pushes, moved
+
+
+@jax.jit
+def _mend(
+    points: Float[Array, "n d"],
+    targets: Float[Array, "n d"],
+    along: Float[Array, " d"],
+    part: Float[Array, "d d"],
+    order: Int[Array, " n"],
+    heights: Float[Array, " n"],
+    thresholds: Float[Array, " n"],
+) -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
+    """Outer weights of the Pushes one by one, each from where the layers before it left the points."""
+    mu = padded(Euclidean(along.size), points, jnp.ones(points.shape[0], bool))
+
+    def mend(state: Particles, which: tuple[Array, Array, Array]) -> tuple[Particles, Array]:
+        index, height, threshold = which
+        wanted = part @ (targets[index] - state.points[index])
+        gap = height - threshold
+        outer = jnp.where(gap > 0, wanted / jnp.where(gap > 0, gap, 1.0), 0.0)
+        push = Dynamics(None, Perceptron(weights=one_neuron(along, outer, threshold)))
+        return push.layer(0.0, state, mu, STEP), outer
+
+    state, outer = jax.lax.scan(mend, Particles(points), (order, heights, thresholds))
+    return outer, state.points
 
 
 def _checked(
@@ -280,10 +320,12 @@ def _lead(heights: np.ndarray) -> np.ndarray:
 def _attention_gap(sequences: list[np.ndarray], start: list[Block]) -> float:
     """The smallest lead in score, over all rows of all sequences."""
     shift, attend = start
+    assert isinstance(shift, Push)
     assert isinstance(attend, Attend)
     gaps = []
     for sequence in sequences:
-        heights = shift.apply(np.unique(sequence, axis=0)) @ attend.key
+        # Without an inner vector a Push is a translation.
+        heights = (np.unique(sequence, axis=0) + shift.outer) @ attend.key
         gaps.append(float(np.min(heights) * _lead(heights)))
     return min(gaps)
 

@@ -1,7 +1,8 @@
 """Kernel for small d: one lane integrates one system, so that a whole phase diagram is one launch.
 
 Coordinates lie as (slot, coordinate, token, system): neighbouring lanes read neighbouring numbers, no
-lane ever waits for another, and no step returns to the host.
+lane ever waits for another, and no step returns to the host. The layer written here is that of
+`Dynamics.layer`, fused with its sums: a kernel cannot call it, and tests hold the one to the other.
 """
 
 from __future__ import annotations

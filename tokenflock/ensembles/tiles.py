@@ -1,4 +1,8 @@
-"""Kernel for larger d: one program integrates one system, tokens in registers, products on tensor cores."""
+"""Kernel for larger d: one program integrates one system, tokens in registers, products on tensor cores.
+
+The layer written here is that of `Dynamics.layer`, fused with its sums: a kernel cannot call it, and tests
+hold the one to the other.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ def carried(job: Job) -> xr.Dataset:
     lengths = (job.shortest, job.longest)
     sequences, targets = random_sequences(job.sequences, 2, job.seed, lengths)
     network = interpolate_sequences(sequences, targets, job.seed)
-    shift, attend, *pushes = network.blocks
+    _, attend, *pushes = network.blocks
     first = pushes[0]
     assert isinstance(attend, Attend)
     assert isinstance(first, Push)
@@ -42,11 +41,9 @@ def carried(job: Job) -> xr.Dataset:
     paths = np.empty((job.sequences, 1 + len(pushes), 2))
     for index, tokens in enumerate(sequences):
         given[index, : len(tokens)] = tokens
-        moved[index, : len(tokens)] = attend.value * shift.apply(tokens)
-        states = accumulate(
-            [attend, *pushes], lambda state, block: block.apply(state), initial=shift.apply(tokens)
-        )
-        paths[index] = [state[0] for state in states][1:]
+        states = np.asarray(network.run(tokens).states)
+        moved[index, : len(tokens)] = attend.value * states[1]
+        paths[index] = states[2:, 0]
         job.report((index + 1) / job.sequences)
     return xr.Dataset(
         {

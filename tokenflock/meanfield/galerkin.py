@@ -308,13 +308,13 @@ class Galerkin(Scheme):
 
     def _one_plain(self, model: Dynamics) -> tuple[Attention, KernelSeries]:
         """The only term, if it is plain attention."""
-        terms, series = model.parts(), next(iter(self.series))
-        if len(terms) > 1 or series is None:
+        (first, *others), series = model.parts(), next(iter(self.series))
+        if others or series is None:
             raise InputError(
                 f"the dissipation identity is that of SA or USA alone, got {model.label}; use "
                 "energy_rate or free_energy_rate"
             )
-        return _attention(terms[0]), series
+        return _attention(first), series
 
     def order_parameter(self, state: Array) -> Array:
         """|int x dmu|."""

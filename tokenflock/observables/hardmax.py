@@ -26,18 +26,21 @@ def _leader_mask(snapshot: Snapshot) -> Bool[Array, " n"]:
     """Token i leads iff all j with S_ij >= max_j S_ij - 1e-12 max|S| lie within 1e-6 of x_i.
 
     S_ij = <Q x_i, K x_j> are the scores of the single head. Followers that have reached their
-    leader are labelled too. O(n^2 d).
+    leader are labelled too. Tokens without mass (`measure.padded`) are not there: they neither lead nor
+    are attended to. O(n^2 d).
     """
     mu, attention = compared(snapshot), first_attention(snapshot.model, "leaders")
     weights = attention.weights.at(snapshot.t)
     require(weights.heads == 1, f"leaders need a single head, got {weights.heads}")
     queries, keys = weights.queries(mu.points)[0], weights.keys(mu.points)[0]
     scores = attention.kind.scores(queries, keys, jnp.ones(()))
-    slack = TIE_TOLERANCE * jnp.max(jnp.abs(scores))
-    attended = scores >= jnp.max(scores, axis=-1, keepdims=True) - slack
+    there = mu.weights > 0
+    slack = TIE_TOLERANCE * jnp.max(jnp.abs(scores), where=there[:, None] & there, initial=0.0)
+    seen = jnp.where(there, scores, -jnp.inf)
+    attended = seen >= jnp.max(seen, axis=-1, keepdims=True) - slack
     here = snapshot.measure.points
     elsewhere = squared_chords(here, here) > SAME_PLACE**2
-    return ~jnp.any(attended & elsewhere, axis=-1)
+    return there & ~jnp.any(attended & elsewhere, axis=-1)
 
 
 def _leaders(snapshot: Snapshot) -> Int[Array, ""]:

@@ -22,7 +22,7 @@ def check_state(start: Any, model: Dynamics, dt: float | None = None) -> Finding
     dt -- a step, for states that need fixed ones; adaptive steps are taken otherwise.
     """
     state = as_state(start)
-    steps = {"rtol": 1e-9, "atol": 1e-11} if dt is None else {"dt": dt}
+    steps: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-11} if dt is None else {"dt": dt}
     suite = Suite(state)
     suite.run("it takes this model", lambda: state.check(model, T1))
     suite.run("velocity has the shape of the numbers", lambda: _shapes(state, model))
@@ -50,7 +50,7 @@ def _retracted(state: State, model: Dynamics) -> None:
         close(ours, theirs, 1e-12, "retracted twice")
 
 
-def _starts(start: Any, model: Dynamics, steps: dict[str, float]) -> None:
+def _starts(start: Any, model: Dynamics, steps: dict[str, Any]) -> None:
     run = solve(model, start, T1, save=Save(every=T1, states=True), **steps)
     assert run.outcome == "finished", f"{run.outcome}: {run.advice}"
     first = run.array("states", time=0)
@@ -61,19 +61,19 @@ def _starts(start: Any, model: Dynamics, steps: dict[str, float]) -> None:
         assert len(dims) == len(shape), f"{name} has the axes {dims} and the shape {shape}"
 
 
-def _goes_on(start: Any, model: Dynamics, steps: dict[str, float]) -> None:
+def _goes_on(start: Any, model: Dynamics, steps: dict[str, Any]) -> None:
     """Save times cut a run into segments, and change where adaptive steps end by rounding alone."""
     whole = solve(model, start, T1, save=Save(every=T1, states=True), **steps)
     cut = solve(model, start, T1, save=Save(every=T1 / 2, states=True), **steps)
     close(cut.array("states", time=-1), whole.array("states", time=-1), 1e-6, "the end")
 
 
-def _clock(start: Any, model: Dynamics, steps: dict[str, float]) -> None:
+def _clock(start: Any, model: Dynamics, steps: dict[str, Any]) -> None:
     run = solve(model, start, T1, integrate={"elapsed": lambda s: jnp.ones(())}, **steps)
     close(run.array("elapsed", time=-1), T1, 1e-10, "int 1 dt")
 
 
-def _compiled(start: Any, model: Dynamics, steps: dict[str, float]) -> None:
+def _compiled(start: Any, model: Dynamics, steps: dict[str, Any]) -> None:
     plain = solve(model, start, T1, save=Save(every=T1, states=True), **steps)
     inside = jax.jit(
         lambda: solve(model, start, T1, save=Save(every=T1, states=True), **steps).array("states")

@@ -11,7 +11,12 @@ import numpy as np
 from scipy.special import expit
 
 from ..errors import InputError, require
-from .classifier import Classifier, draw_classifier, hard
+from ..integrate import Layers, Save, solve
+from ..measure import from_array
+from ..observables.hardmax import leader_mask, leaders
+from ..space import Euclidean
+from ..trajectory import Trajectory
+from .classifier import Classifier, draw_classifier, hard, network
 from .fit import BASELINE, NETWORK, evaluate
 from .folder import MODEL, identity_of, read_facts, read_tree
 from .leaders import follow
@@ -36,21 +41,46 @@ class Trained(NamedTuple):
         words = [words_of(text) for text in texts]
         return numbered(words, self.vocabulary, self.settings.length)
 
-    def explain(self, text: str) -> dict[str, Any]:
-        """The leaders of a text with their followers, their vote, and the network's own answer."""
+    def run(self, text: str) -> Trajectory:
+        """The known words of a text through the layers, as a run like any other.
+
+        `run.states` are their places after 0, 1, ... layers, `run["leader_mask"]` says which lead, and
+        `run.attributes["words"]` names them. Layer k is at the time k alpha/(1 + alpha). Needs two words.
+        """
+        tokens = self._read(text)
+        known = tokens[tokens != PAD]
+        exact = self.classifier.exact()
+        step = float(exact.step)
+        run = solve(
+            network(hard(), float),
+            from_array(Euclidean(self.settings.d), exact.embedding[known]),
+            self.settings.depth * step,
+            method=Layers(step),
+            save=Save(every=step, states=True, observe=[leader_mask, leaders]),
+        )
+        run.attributes["words"] = [self.vocabulary[token - 1] for token in known]
+        return run
+
+    def _read(self, text: str) -> np.ndarray:
+        """The numbers of the words of a text."""
         (tokens,) = self.tokens([text])
-        present = tokens != PAD
         require(
-            bool(present.any()),
+            bool(np.any(tokens != PAD)),
             "the text has no word that the classifier knows; give a longer one, in its reviews' language",
         )
+        return tokens
+
+    def explain(self, text: str) -> dict[str, Any]:
+        """The leaders of a text with their followers, their vote, and the network's own answer."""
+        tokens = self._read(text)
+        present = tokens != PAD
         found = follow(self.classifier, tokens[None], self.settings.depth)
         leader, born, follows, sentiment, logit, vote = (array[0] for array in found)
         words = [self.vocabulary[token - 1] if token != PAD else "" for token in tokens]
-        leaders = []
+        entries = []
         for index in np.flatnonzero(leader):
             behind = np.flatnonzero(present & (follows == index))
-            leaders.append(
+            entries.append(
                 {
                     "word": words[index],
                     "sentiment": float(sentiment[index]),
@@ -59,7 +89,7 @@ class Trained(NamedTuple):
                     "followers": sorted({words[i] for i in behind} - {words[index]}),
                 }
             )
-        leaders.sort(key=lambda entry: (-entry["share"], entry["word"]))
+        entries.sort(key=lambda entry: (-entry["share"], entry["word"]))
         return {
             "label": self.names[int(logit > 0)],
             "positive_label": self.names[1],
@@ -69,7 +99,7 @@ class Trained(NamedTuple):
             "left": float((1 + self.classifier.alpha) ** -self.settings.depth),
             "words_read": int(present.sum()),
             "words_unknown": sorted(set(words_of(text)) - set(self.vocabulary)),
-            "leaders": leaders,
+            "leaders": entries,
         }
 
 

@@ -11,15 +11,17 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from ..observables.hardmax import SAME_LEADER, SAME_PLACE, TIE_TOLERANCE
+from ..measure import Measure
+from ..observables.base import Snapshot
+from ..observables.hardmax import SAME_LEADER, leader_mask
 from ..observables.pairs import squared_chords
-from .classifier import Classifier, all_layers, hard, mean_place
+from ..reduce import Dense
+from .classifier import Classifier, all_layers, hard, network, review
 from .texts import PAD
 
 TOGETHER = 100
@@ -42,19 +44,10 @@ class Following(NamedTuple):
     vote: Any
 
 
-def leads_at(z: Float[Array, "n d"], present: Bool[Array, " n"]) -> Bool[Array, " n"]:
-    """Whether a word attends only to its own place: `observables.leader_mask` among those present."""
-    scores = jnp.where(present[None, :], z @ z.T, -jnp.inf)
-    slack = TIE_TOLERANCE * jnp.max(jnp.where(present[:, None], jnp.abs(z @ z.T), 0.0))
-    attended = scores >= jnp.max(scores, axis=1, keepdims=True) - slack
-    elsewhere = squared_chords(z, z) > SAME_PLACE**2
-    return present & ~jnp.any(attended & elsewhere, axis=1)
-
-
 def _follow(classifier: Classifier, tokens: Int[Array, " n"], depth: int) -> Following:
-    present = tokens != PAD
-    path = all_layers(classifier, tokens, depth, hard())
-    leading = jax.vmap(leads_at, in_axes=(0, None))(path, present)
+    present, start = tokens != PAD, review(classifier, tokens)
+    path = all_layers(classifier, start, depth, hard())
+    leading = _leading(start, path)
     born = jnp.where(jnp.any(leading, axis=0), jnp.argmax(leading, axis=0), depth + 1)
     last = path[-1]
     first_here = _first_of_its_place(last, leading[-1], born)
@@ -62,8 +55,18 @@ def _follow(classifier: Classifier, tokens: Int[Array, " n"], depth: int) -> Fol
     follows = _ends_of_chains(last, present, leading[-1], first_here)
     sentiment = classifier.sentiment(last)
     vote = jnp.sum(jnp.where(present, sentiment[follows], 0.0)) / jnp.maximum(present.sum(), 1)
-    logit = classifier.sentiment(mean_place(last, present))
+    logit = classifier.sentiment(start.weights @ last)
     return Following(leader, born, follows, sentiment, logit, vote)
+
+
+def _leading(start: Measure, path: Float[Array, "layers n d"]) -> Bool[Array, "layers n"]:
+    """`observables.leader_mask` at every layer."""
+    model, depth = network(hard(), path.dtype), jnp.zeros(())
+
+    def at_layer(z: Float[Array, "n d"]) -> Bool[Array, " n"]:
+        return leader_mask(Snapshot(depth, start.at(z), model, Dense()))
+
+    return jax.vmap(at_layer)(path)
 
 
 def _first_of_its_place(
@@ -97,8 +100,8 @@ def _many(depth: int) -> Callable[..., Following]:
 
 
 def follow(classifier: Classifier, tokens: np.ndarray, depth: int) -> Following:
-    """Leaders and followers in every review (reviews, n), in float64: float32 would merge near ties."""
-    exact = jax.tree.map(lambda leaf: leaf.astype(float), eqx.filter(classifier, eqx.is_array))
+    """Leaders and followers in every review (reviews, n), in float64."""
+    exact = classifier.exact()
     filled = np.pad(tokens, ((0, -len(tokens) % TOGETHER), (0, 0)))
     pieces = [
         jax.tree.map(np.asarray, _many(depth)(exact, filled[first : first + TOGETHER]))
