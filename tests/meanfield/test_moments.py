@@ -9,7 +9,8 @@ import tokenflock as flock
 from tokenflock import theory
 from tokenflock.density import Density
 from tokenflock.errors import InputError, SolveError
-from tokenflock.meanfield import affine, coupling, shape
+from tokenflock.kinds import gaussian_coupling
+from tokenflock.meanfield import affine, shape
 from tokenflock.meanfield.moments import LARGEST_NUMBER, Moments, gaussian, normal
 
 MEAN = np.array([0.6, -0.4])
@@ -101,7 +102,7 @@ def test_a_kind_that_leaves_the_family_is_not_affine_and_is_refused():
         (flock.SA(1.0, normalisation=flock.PreLN()), "radius"),
         (flock.SA(1.0, normalisation=flock.PostLN()), "layer norm puts tokens on a sphere"),
         (flock.CausalSA(1.0), "order of the tokens"),
-        (flock.RescaledSA(1.0), "lab frame"),
+        (flock.RescaledSA(1.0), "rescaled frame"),
         (flock.StochasticSA(1.0, 1.0), "noise shared by all tokens"),
         (flock.SA(1.0, weights=flock.Weights(B=np.eye(3))), "its last axis must be 2"),
         (flock.SA(1.0, plus=flock.Drift(np.eye(3))), r"drift matrix must be \(2, 2\)"),
@@ -133,14 +134,16 @@ def test_covariances_that_are_refused():
 @pytest.mark.parametrize("strength", [0.5, 50.0])
 def test_the_coupling_is_that_of_the_closed_form(strength):
     A = strength * SKEWED
-    slope = coupling.coupling_slope(jnp.asarray(COVARIANCE), jnp.asarray(A))
+    slope = gaussian_coupling.coupling_slope(jnp.asarray(COVARIANCE), jnp.asarray(A))
     np.testing.assert_allclose(slope, theory.sinkhorn_slope(COVARIANCE, A), rtol=1e-11)
 
 
 def test_the_coupling_of_a_gaussian_that_has_lost_rank():
     """On a line in the plane it is the one-dimensional coupling along the line."""
     along = np.array([0.6, 0.8])
-    slope = coupling.coupling_slope(jnp.asarray(2.0 * np.outer(along, along)), jnp.asarray(SKEWED))
+    slope = gaussian_coupling.coupling_slope(
+        jnp.asarray(2.0 * np.outer(along, along)), jnp.asarray(SKEWED)
+    )
     inside = theory.sinkhorn_correlation(2.0 * along @ SKEWED @ along)
     assert along @ slope @ along == pytest.approx(float(inside), rel=1e-7)
 
@@ -149,7 +152,7 @@ def test_the_coupling_of_a_gaussian_that_has_lost_rank():
 def test_derivatives_of_the_coupling_survive_equal_eigenvalues(covariance):
     """Against central differences, whose error is step^2 + rounding/step: 1e-9 at step 1e-5."""
     direction = jnp.asarray([[0.3, -0.2], [-0.2, 0.5]])
-    of = lambda S: coupling.coupling_slope(S, jnp.asarray(SKEWED))  # noqa: E731
+    of = lambda S: gaussian_coupling.coupling_slope(S, jnp.asarray(SKEWED))  # noqa: E731
     slope = jax.jvp(of, (jnp.asarray(covariance),), (direction,))[1]
     h = 1e-5
     central = (of(covariance + h * direction) - of(covariance - h * direction)) / (2 * h)
@@ -171,7 +174,7 @@ def test_the_energy_is_that_of_ott_s_plan():
     bulk = product > 1e-30
     relative = np.sum(matrix[bulk] * np.log(matrix[bulk] / product[bulk]))
     expected = (np.sum(matrix * scores) - relative) / 2
-    energy = coupling.coupling_energy(
+    energy = gaussian_coupling.coupling_energy(
         jnp.asarray(MEAN), jnp.asarray(COVARIANCE), jnp.asarray(0.8 * SKEWED.T)
     )
     assert float(energy) == pytest.approx(expected, abs=1e-7)
@@ -274,14 +277,14 @@ def test_couplings_of_large_gaussians():
     """
     A, one = jnp.eye(2), jnp.ones(())
     for s in (1e-3, 1.0, 1e5, 1e170, 1e290):
-        of = lambda x, s=s: coupling.coupling_slope(x * s * jnp.eye(2), A)[0, 0]  # noqa: E731
+        of = lambda x, s=s: gaussian_coupling.coupling_slope(x * s * jnp.eye(2), A)[0, 0]  # noqa: E731
         n = 2 * s / (1 + np.hypot(1, 2 * s))
         assert float(of(one)) == pytest.approx(n, rel=1e-13)
         # d n/d log s = n/sqrt(1 + 4 s^2): below rounding of n, 1e-16, it is 0 to rounding.
         assert float(jax.grad(of)(one)) == pytest.approx(
             n / np.hypot(1, 2 * s), rel=1e-8, abs=1e-15
         )
-        energy = coupling.coupling_energy(jnp.zeros(2), s * jnp.eye(2), A)
+        energy = gaussian_coupling.coupling_energy(jnp.zeros(2), s * jnp.eye(2), A)
         known = s * n + np.log(2 / (1 + np.hypot(1, 2 * s))) / 2
         assert float(energy) == pytest.approx(known, rel=1e-9)
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock.meanfield import affine
+from tokenflock.kinds import DotProduct, Linear, SquaredDistance
+from tokenflock.kinds.gaussian import Affine
 from tokenflock.meanfield.moments import LARGEST_NUMBER, normal
 
 PACKAGE = Path(flock.__file__).parent
@@ -97,15 +98,17 @@ def test_the_power_is_the_rate_of_the_free_energy(name):
         assert power == pytest.approx(along, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["softmax", "l2", "linear"])
-def test_a_wrong_slope_breaks_the_identity(name, monkeypatch):
-    right = getattr(affine, f"{name}_field")
+@pytest.mark.parametrize(
+    ("name", "owner"), [("softmax", DotProduct), ("l2", SquaredDistance), ("linear", Linear)]
+)
+def test_a_wrong_slope_breaks_the_identity(name, owner, monkeypatch):
+    right = owner.gaussian_field
 
-    def wrong(head, mu):
-        exact = right(head, mu)
-        return affine.Affine(exact.offset, 1.05 * exact.slope)
+    def wrong(self, head, mu):
+        exact = right(self, head, mu)
+        return Affine(exact.offset, 1.05 * exact.slope)
 
-    monkeypatch.setattr(affine, f"{name}_field", wrong)
+    monkeypatch.setattr(owner, "gaussian_field", wrong)
     along, power = both_sides(MODELS[name], normal(MEAN, COVARIANCE))
     assert abs(along - power) > 1e-3 * abs(power)
 

@@ -33,8 +33,8 @@ from scipy.spatial import KDTree
 from ..dynamics import Dynamics, Particles
 from ..errors import require
 from ..measure import padded
-from ..terms.perceptron import Perceptron
 from ..space import Euclidean
+from ..terms.perceptron import Perceptron
 from ..trajectory import Trajectory
 from .blocks import STEP, Attend, Block, Push, forward, forward_all, network, one_neuron, run_blocks
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -99,7 +100,7 @@ def spectral(
 
 @spectral.defjvp
 def _spectral_jvp(
-    f: Callable[..., Array], primals: tuple[Array, Array], tangents: tuple[Array, Array]
+    f: Callable[..., Array], primals: tuple[Array, Any], tangents: tuple[Array, Any]
 ) -> tuple[Array, Array]:
     (X, constant), (dX, _) = primals, tangents
     values, vectors = jnp.linalg.eigh(X)

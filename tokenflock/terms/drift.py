@@ -13,7 +13,7 @@ from ..errors import require
 from ..kinds.gaussian import Affine, Gaussian
 from ..measure import Measure
 from ..reduce import Reduction
-from ..runtime import Scalar, is_traced
+from ..runtime import Scalar, is_traced, known
 from ..schedule import Quantity, as_number, now, values_of
 from ..weights import TIED_TOLERANCE
 from .base import Term
@@ -36,6 +36,7 @@ class Drift(Term):
                 f"the drift matrix must be ({mu.d}, {mu.d}) or a number, got {np.shape(matrix)}",
             )
 
+    @known()
     def rising(self, d: int) -> Drift:
         """(M + M^T)/2 x, and itself where M is a number or, as far as is known, symmetric."""
         if self.matrix.ndim == 0:
