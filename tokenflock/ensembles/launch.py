@@ -21,7 +21,7 @@ SLIVER = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class Launch:
     """Static facts of one launch; times are of the flow, `per_save` layers of length `step` otherwise."""
 
     kind: Softmax | Unnormalised
@@ -43,12 +43,17 @@ class Plan:
         return self.rtol is not None
 
     @property
+    def layers(self) -> int:
+        """How many layers a network has until the last save."""
+        return self.saves * self.per_save
+
+    @property
     def tolerance(self) -> float:
         """Largest error of a step: tokens have length one."""
         return float(self.rtol or 0.0) + float(self.atol or 0.0)
 
-    def spec_of_first(self, x0: Measure) -> dict[str, Any]:
-        """The run of the first sample at the first beta, as `tokenflock run` and the page read it."""
+    def spec_of_first(self, x0: Measure, beta: float) -> dict[str, Any]:
+        """The run of the first sample at one beta, as `tokenflock run` and the page read it."""
         d = x0.d
         model: dict[str, Any] = {"name": "SA" if isinstance(self.kind, Softmax) else "USA"}
         if isinstance(self.kind, Unnormalised):
@@ -57,7 +62,7 @@ class Plan:
         solve |= {"rtol": self.rtol, "atol": self.atol} if self.adaptive else {"step": self.step}
         points = np.asarray(x0.points, dtype=float).reshape(-1, x0.n, d)[0]
         return {
-            "model": {**model, "beta": 1.0, "weights": {"V": self.value}},
+            "model": {**model, "beta": beta, "weights": {"V": self.value}},
             "tokens": {"law": "points", "d": d, "points": points.tolist()},
             "solve": solve,
         }
