@@ -73,6 +73,8 @@ def test_recall_is_a_run_like_any_other(few, tmp_path):
     assert again.outcomes.item() == "finished"
     assert again.model.label == "Kinetic"
     assert again.attributes["recall"]["tokens"] == [2, 5]
+    last = few.plot("tokens", sample=(1, 2, 3)).axes[-1]
+    assert last.get_title() == "t = 0.6"
 
 
 def test_its_tokens_are_those_of_one_prompt_alone_and_its_start_follows_from_the_seed(few):
