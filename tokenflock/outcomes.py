@@ -56,15 +56,14 @@ CENSORED = (
 
 
 GOOD = ("finished", "stopped")
-GOOD_CODES = [OUTCOMES.index(name) for name in GOOD]
 
 
 def name_outcomes(codes: Any, finite: Any) -> np.ndarray:
     """The outcomes of all members of a batch, in its shape; GOOD are only those that are finite."""
-    names = np.array(OUTCOMES, dtype=object)[np.asarray(codes, dtype=int)]
-    return np.where(
-        np.asarray(finite, dtype=bool) | ~np.isin(codes, GOOD_CODES), names, "non-finite"
-    )
+    numbers = np.asarray(codes, dtype=int)
+    good = np.isin(OUTCOMES, GOOD)[numbers]
+    names = np.array(OUTCOMES, dtype=object)[numbers]
+    return np.where(good & ~np.asarray(finite, dtype=bool), "non-finite", names)
 
 
 def count_outcomes(names: Any) -> str:
@@ -72,9 +71,9 @@ def count_outcomes(names: Any) -> str:
 
     The worst come first. `words_of` takes it apart again.
     """
-    counts = Counter(map(str, np.ravel(np.asarray(names, dtype=object))))
+    counts = Counter(np.ravel(np.asarray(names, dtype=object)).tolist())
     if len(counts) == 1:
-        return next(iter(counts))
+        return str(next(iter(counts)))
     order = sorted(counts, key=_rank, reverse=True)
     return ", ".join(f"{counts[name]} {name}" for name in order)
 
