@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import tokenflock as flock
+from tokenflock.ensembles import mean_and_error
 from tokenflock.kinds import L2, Softmax, Unnormalised
 from tokenflock.masks import ALiBi, Causal, Full
 from tokenflock.reduce import Dense, GpuKernel, Problem
@@ -76,11 +77,13 @@ def ensemble_rows():
     ):
         x0 = flock.uniform(flock.Sphere(d), 30, seed=1, samples=40)
         model = flock.SA([0.0, 1.0, 4.0])
-        runs = [
-            flock.ensemble(model, x0, 5.0, engine=e, delta=0.05, **options)
+        means = [
+            mean_and_error(
+                flock.ensemble(model, x0, 5.0, engine=e, delta=0.05, **options), "order_parameter"
+            )[0]
             for e in ("solve", "fused")
         ]
-        gap = float(np.max(np.abs(runs[0].order_parameter - runs[1].order_parameter)))
+        gap = float(np.max(np.abs(means[0] - means[1])))
         yield f"ensemble {name} d={d}", gap, 1e-4 if name == "layers" else 1e-3
 
 

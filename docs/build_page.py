@@ -53,7 +53,7 @@ def fill(library: Path) -> None:
     x0 = flock.uniform(flock.Sphere(2), n=32, seed=1, samples=64)
     betas = flock.SA(np.geomspace(0.5, 16.0, 40))
     diagram = flock.ensemble(betas, x0, 12.0, every=0.3, method=flock.Layers(0.1))
-    diagram.to_zarr(library / "phase diagram on the circle.zarr")
+    diagram.save(library / "phase diagram on the circle.zarr")
 
 
 def take(browser: Any, url: str, name: str, options: dict[str, Any], act: Act) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,17 +58,12 @@ CENSORED = (
 GOOD = ("finished", "stopped")
 
 
-def name_outcome(code: int, finite: bool) -> str:
-    """The outcome of one sample."""
-    name = OUTCOMES[int(code)]
-    return name if finite or name not in GOOD else "non-finite"
-
-
 def name_outcomes(codes: Any, finite: Any) -> np.ndarray:
-    """The outcomes of all members of a batch, in its shape."""
-    numbers, whole = np.broadcast_arrays(np.asarray(codes, dtype=int), np.asarray(finite))
-    names = [name_outcome(c, f) for c, f in zip(numbers.ravel(), whole.ravel(), strict=True)]
-    return np.array(names, dtype=object).reshape(numbers.shape)
+    """The outcomes of all members of a batch, in its shape; GOOD are only those that are finite."""
+    numbers = np.asarray(codes, dtype=int)
+    good = np.isin(OUTCOMES, GOOD)[numbers]
+    names = np.array(OUTCOMES, dtype=object)[numbers]
+    return np.where(good & ~np.asarray(finite, dtype=bool), "non-finite", names)
 
 
 def count_outcomes(names: Any) -> str:
@@ -75,11 +71,11 @@ def count_outcomes(names: Any) -> str:
 
     The worst come first. `words_of` takes it apart again.
     """
-    found, counts = np.unique(np.asarray(names).astype(str), return_counts=True)
-    if found.size == 1:
-        return str(found[0])
-    order = sorted(range(found.size), key=lambda index: _rank(str(found[index])), reverse=True)
-    return ", ".join(f"{counts[index]} {found[index]}" for index in order)
+    counts = Counter(np.ravel(np.asarray(names, dtype=object)).tolist())
+    if len(counts) == 1:
+        return str(next(iter(counts)))
+    order = sorted(counts, key=_rank, reverse=True)
+    return ", ".join(f"{counts[name]} {name}" for name in order)
 
 
 def _rank(name: str) -> int:

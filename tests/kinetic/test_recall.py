@@ -1,41 +1,139 @@
 """Sampled recall: agreement with theory within standard errors and an O(1/n) bias."""
 
-import jax.numpy as jnp
+from typing import NamedTuple
+
+import diffrax
+import jax
 import numpy as np
 import pytest
 
 import tokenflock as flock
 from tokenflock import kinetic, theory
+from tokenflock.ensembles import mean_and_error
 from tokenflock.kinetic.retrieval import enough_shifts
 
 MODEL = flock.Kinetic(1.0, 1.0)
 TIME = 0.6
 
 
+class Recall(NamedTuple):
+    """Averages over the prompts of a run, with their standard errors; modes are the last axis."""
+
+    positions: np.ndarray
+    response: np.ndarray
+    response_error: np.ndarray
+    profile: np.ndarray
+    profile_error: np.ndarray
+
+
+def averaged(run):
+    real, real_error = mean_and_error(run, "final_response", over="prompt")
+    imaginary, imaginary_error = mean_and_error(run, "final_response_imaginary", over="prompt")
+    profile, profile_error = mean_and_error(run, "final_profile", over="prompt")
+    return Recall(
+        profile.position.values,
+        real.values + 1j * imaginary.values,
+        real_error.values + 1j * imaginary_error.values,
+        profile.values,
+        profile_error.values,
+    )
+
+
+def sampled(*args, **options):
+    return averaged(kinetic.sample_recall(*args, **options))
+
+
 def limit(found):
-    positions = found.position.values
-    return theory.mode_response(theory.mode_rates(1, 1.0)[0], TIME, 1.0, positions, 1.0)
+    return theory.mode_response(theory.mode_rates(1, 1.0)[0], TIME, 1.0, found.positions, 1.0)
 
 
 @pytest.fixture(scope="module")
 def short():
-    return kinetic.sample_recall(MODEL, 30, [4, 16, 28], TIME, prompts=200, seed=1, dt=0.1)
+    return sampled(MODEL, 30, [4, 16, 28], TIME, prompts=200, seed=1, dt=0.1)
+
+
+@pytest.fixture(scope="module")
+def few():
+    """A run small enough for every test to look at."""
+    return kinetic.sample_recall(MODEL, 6, [2, 5], TIME, prompts=3, seed=5, dt=0.1, shifts=4)
+
+
+def test_recall_is_a_run_like_any_other(few, tmp_path):
+    assert few.outcome == "finished"
+    assert few.reached == TIME
+    assert few.health["finite"]
+    assert few["profile"].dims == ("time", "position", "prompt")
+    assert few["response"].dims == ("time", "position", "prompt", "mode")
+    np.testing.assert_allclose(few["response"].position, [2 / 6, 5 / 6])
+    np.testing.assert_array_equal(few["response"].mode, [1, 2, 3])
+    assert few.final.points.shape == (2, 3, 4, 6, 2)
+    again = flock.open(few.save(tmp_path / "recall.zarr"))
+    np.testing.assert_array_equal(again["response"], few["response"])
+    np.testing.assert_array_equal(again.final.points, few.final.points)
+    assert again.outcomes.item() == "finished"
+    assert again.model.label == "Kinetic"
+    assert again.attributes["recall"]["tokens"] == [2, 5]
+    last = few.plot("tokens", sample=(1, 2, 3)).axes[-1]
+    assert last.get_title() == "t = 0.6"
+
+
+def test_its_tokens_are_those_of_one_prompt_alone_and_its_start_follows_from_the_seed(few):
+    """Token k stands at its places, all others are the same there; tokens move as `solve` moves them."""
+    starts = np.asarray(few.initial.points)
+    for row, k in enumerate((2, 5)):
+        others = np.delete(starts[row], k - 1, axis=2)
+        np.testing.assert_array_equal(others, np.broadcast_to(others[:, :1], others.shape))
+        turned = starts[row][:, :, k - 1] @ [1.0, 1.0j]
+        np.testing.assert_allclose(turned[:, 1:] / turned[:, :-1], 1j, atol=1e-14)
+    options = {"dt": 0.01, "method": diffrax.Tsit5()}
+    for place in ((0, 0, 0), (1, 2, 3)):
+        tokens = flock.from_array(flock.Sphere(2), starts[place])
+        alone = flock.solve(MODEL, tokens, TIME, **options)
+        np.testing.assert_allclose(few.final.points[place], alone.final.points, atol=1e-8)
+    same = kinetic.sample_recall(MODEL, 6, [2, 5], TIME, prompts=3, seed=5, dt=0.1, shifts=4)
+    np.testing.assert_array_equal(same.initial.points, starts)
+
+
+def test_the_response_is_the_covariance_over_the_places(few):
+    """By NumPy from the tokens of the run; before anything moved, token k tells nothing of the last one."""
+    early, late = (np.asarray(tokens.points) @ [1.0, 1.0j] for tokens in (few.initial, few.final))
+    for row, k in enumerate((2, 5)):
+        for mode in (1, 2, 3):
+            first, last = early[row, :, :, k - 1] ** mode, np.conj(late[row, :, :, -1]) ** mode
+            expected = 6 * (np.mean(last * first, -1) - np.mean(last, -1) * np.mean(first, -1))
+            for name, part in (("response", expected.real), ("response_imaginary", expected.imag)):
+                found = few[f"final_{name}"].sel(mode=mode)[row]
+                np.testing.assert_allclose(found, part, atol=1e-13, err_msg=name)
+    weights = np.exp(-((np.pi * np.arange(1, 4) / 8) ** 2) / 2)
+    np.testing.assert_allclose(few["final_profile"], few["final_response"].values @ weights)
+    np.testing.assert_allclose(few["response"].isel(time=0), 0.0, atol=1e-14)
+    assert float(np.abs(few["final_response"]).max()) > 1e-2
+
+
+@pytest.mark.slow
+def test_prompts_beyond_what_is_held_at_once_change_nothing(few, monkeypatch):
+    from tokenflock.kinetic import retrieval
+
+    monkeypatch.setattr(retrieval, "PAIRS_AT_ONCE", 5 * 6**2)
+    jax.clear_caches()
+    parts = kinetic.sample_recall(MODEL, 6, [2, 5], TIME, prompts=3, seed=5, dt=0.1, shifts=4)
+    np.testing.assert_allclose(parts["response"], few["response"], atol=1e-14)
 
 
 @pytest.mark.slow
 def test_short_prompts_agree_within_their_bias(short):
     """n = 30: 4 standard errors and the stated bias of 1/n of the signal."""
-    off = np.abs(short.response.values[:, 0].real - limit(short))
-    assert np.all(off < 4 * short.response_error.values[:, 0].real + limit(short) / 30)
-    profile = theory.retrieval_profile(short.position.values, 1.0, TIME, 1.0)
+    off = np.abs(short.response[:, 0].real - limit(short))
+    assert np.all(off < 4 * short.response_error[:, 0].real + limit(short) / 30)
+    profile = theory.retrieval_profile(short.positions, 1.0, TIME, 1.0)
     assert np.all(np.abs(short.profile - profile) < 4 * short.profile_error + profile / 30)
-    assert np.all(short.response_error.values[:, 0].real < 0.02 * limit(short))
+    assert np.all(short.response_error[:, 0].real < 0.02 * limit(short))
 
 
 @pytest.mark.slow
 def test_the_imaginary_part_vanishes(short):
     """Reflection of the circle conjugates the response."""
-    assert np.all(np.abs(short.response.values.imag) < 4.5 * short.response_error.values.imag)
+    assert np.all(np.abs(short.response.imag) < 4.5 * short.response_error.imag)
 
 
 @pytest.mark.slow
@@ -47,10 +145,10 @@ def test_p2_10_the_papers_numbers():
     golden = {30: {4: (0.344, 0.3350), 16: (0.399, 0.3899), 28: (0.517, 0.5111)}}
     golden[60] = {31: (0.3893, 0.3860)}
     for n, rows in golden.items():
-        found = kinetic.sample_recall(MODEL, n, list(rows), TIME, prompts=600, seed=7, dt=0.1)
+        found = sampled(MODEL, n, list(rows), TIME, prompts=600, seed=7, dt=0.1)
         for index, (measured, predicted) in enumerate(rows.values()):
-            response = found.response.values[index, 0].real
-            noise = found.response_error.values[index, 0].real
+            response = found.response[index, 0].real
+            noise = found.response_error[index, 0].real
             assert limit(found)[index] == pytest.approx(predicted, abs=5e-5)
             assert abs(response - predicted) < 4 * noise + predicted / n
             # Both samples carry noise, theirs of .002, .001, .001 and .0006.
@@ -69,9 +167,10 @@ def test_p2_12_the_empirical_measure_reaches_its_limit_at_the_mean_field_rate():
     sizes = np.array([16, 32, 64, 128])
     variances = []
     for n in sizes:
-        starts = jnp.asarray(rng.uniform(0, 2 * np.pi, (400, n)))
-        angles = kinetic.final_angles(MODEL, starts, jnp.asarray(0.5), jnp.asarray(0.1))
-        variances.append(np.mean(np.abs(np.exp(1j * np.asarray(angles)).mean(axis=1)) ** 2))
+        starts = flock.from_angles(rng.uniform(0, 2 * np.pi, (400, n)))
+        save = flock.Save(observe=[flock.order_parameter])
+        run = flock.solve(MODEL, starts, 0.5, dt=0.1, method=diffrax.Tsit5(), save=save)
+        variances.append(np.mean(run.array("final_order_parameter") ** 2))
     slope = np.polyfit(np.log(sizes), np.log(variances), 1)[0]
     assert slope == pytest.approx(-1.0, abs=0.15)
 
@@ -79,17 +178,17 @@ def test_p2_12_the_empirical_measure_reaches_its_limit_at_the_mean_field_rate():
 @pytest.mark.slow
 def test_shifts_cancel_the_noise_of_plain_sampling():
     """One place per prompt has a standard deviation near n/sqrt(2); shifts bring it below 1."""
-    found = kinetic.sample_recall(MODEL, 60, [30], TIME, prompts=200, seed=2, dt=0.1)
-    spread = found.response_error.values[0, 0].real * np.sqrt(200)
+    found = sampled(MODEL, 60, [30], TIME, prompts=200, seed=2, dt=0.1)
+    spread = found.response_error[0, 0].real * np.sqrt(200)
     assert spread < 0.1 * 60 / np.sqrt(2)
 
 
 @pytest.mark.slow
 def test_steps_are_fine_enough(short):
     """Halving dt moves nothing that the standard error could see."""
-    finer = kinetic.sample_recall(MODEL, 30, [4, 16, 28], TIME, prompts=200, seed=1, dt=0.05)
-    moved = np.abs(finer.response.values - short.response.values)[:, 0]
-    assert np.all(moved < 1e-3 * np.abs(short.response_error.values[:, 0]))
+    finer = sampled(MODEL, 30, [4, 16, 28], TIME, prompts=200, seed=1, dt=0.05)
+    moved = np.abs(finer.response - short.response)[:, 0]
+    assert np.all(moved < 1e-3 * np.abs(short.response_error[:, 0]))
 
 
 @pytest.mark.parametrize(
@@ -108,6 +207,10 @@ def test_steps_are_fine_enough(short):
         ({"dt": -0.1}, "positive and finite"),
         ({"dt": 1e-8}, "use a larger dt"),
         ({"model": flock.NoisyUSA(1.0, 0.1)}, "without noise"),
+        (
+            {"model": flock.Dynamics(None, MODEL.terms, normalisation=flock.PreLN())},
+            "with post-LN",
+        ),
     ],
 )
 def test_requests_that_have_no_answer_are_refused(change, words):
@@ -133,11 +236,11 @@ def test_default_shifts_carry_all_but_a_thousandth_of_the_profile():
 @pytest.mark.slow
 def test_few_shifts_sample_the_sum_over_their_modes():
     """shifts = 2 has one mode: its profile is that mode's share of S_t, far from the whole."""
-    found = kinetic.sample_recall(MODEL, 30, [16], TIME, prompts=400, seed=4, dt=0.1, shifts=2)
+    found = sampled(MODEL, 30, [16], TIME, prompts=400, seed=4, dt=0.1, shifts=2)
     one, whole = (
-        theory.retrieval_profile(found.position.values, 1.0, TIME, 1.0, modes=modes)
+        theory.retrieval_profile(found.positions, 1.0, TIME, 1.0, modes=modes)
         for modes in (1, None)
     )
-    room = 4 * found.profile_error.values + one / 30
-    assert np.all(np.abs(found.profile.values - one) < room)
+    room = 4 * found.profile_error + one / 30
+    assert np.all(np.abs(found.profile - one) < room)
     assert np.all(whole - one > room)

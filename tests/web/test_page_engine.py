@@ -42,9 +42,8 @@ def library(tmp_path_factory):
     many = flock.uniform(flock.Sphere(2), n=8, seed=1, samples=4)
     betas = flock.SA(np.array([0.5, 1.0, 2.0, 4.0]))
     _trace().save(folder / "a-trace.zarr")
-    flock.ensemble(betas, many, 2.0, every=0.5, method=flock.Layers(0.1)).to_zarr(
-        folder / "a-sweep.zarr"
-    )
+    diagram = flock.ensemble(betas, many, 2.0, every=0.5, method=flock.Layers(0.1))
+    diagram.save(folder / "a-sweep.zarr")
     return folder
 
 

@@ -88,14 +88,14 @@ def _error(panels: Mapping[str, np.ndarray]) -> float | None:
 def ours_panel(betas: np.ndarray, x0: np.ndarray, steps: int, step: float) -> Contestant:
     """`flock.ensemble`: on a GPU the whole time loop of all systems in one launch."""
     from .. import SA, Layers, Sphere, from_array
-    from ..ensembles import ensemble
+    from ..ensembles import ensemble, mean_and_error
 
     model, tokens = SA(betas), from_array(Sphere(x0.shape[-1]), x0)
     method = Layers(step)
 
     def panel() -> np.ndarray:
-        found = ensemble(model, tokens, steps * step, every=step, method=method, delta=DELTA)
-        return found["pair_fraction"].values
+        run = ensemble(model, tokens, steps * step, every=step, method=method, delta=DELTA)
+        return mean_and_error(run, "pair_fraction")[0].values
 
     return panel
 

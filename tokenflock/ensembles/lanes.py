@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from ..reduce.kernel.instructions import LOG2E, exp2, fma
 from ..reduce.kernel.layout import compiled_with, whole
-from .plan import BOSH_ERROR, BOSH_STAGES, SLIVER, Plan, next_step
+from .launch import BOSH_ERROR, BOSH_STAGES, SLIVER, Launch, next_step
 
 # One warp to a program: measured fastest on an H200 (0.027 s for the panel against 0.030 with four).
 LANES = 32
@@ -29,32 +29,43 @@ Vector = list[Array]
 
 
 def integrate_lanes(
-    plan: Plan, x: Float[Array, "systems n d"], beta: Float[Array, " systems"]
-) -> Float[Array, "statistics times systems"]:
-    """Fraction of pairs that have met and length of the mean, of every system at every save."""
+    launch: Launch, x: Float[Array, "systems n d"], beta: Float[Array, " systems"]
+) -> tuple[Float[Array, "statistics times systems"], Float[Array, "systems n d"]]:
+    """Fraction of pairs that have met and length of the mean of every system at every save; last tokens."""
     systems, n, d = x.shape
     missing = -systems % LANES
     lanes = ((0, 0), (0, 0), (0, missing))
     points = jnp.pad(x.astype(jnp.float32).transpose(2, 1, 0), lanes, mode="edge")
     betas = jnp.pad(beta.astype(jnp.float32), (0, missing), mode="edge")
-    slots = SLOPES + 4 if plan.adaptive else 2
-    shapes = [(slots, d, n, betas.size), (2, plan.saves + 1, betas.size)]
+    slots = SLOPES + 4 if launch.adaptive else 2
+    shapes = [(slots, d, n, betas.size), (2, launch.saves + 1, betas.size)]
     call = pl.pallas_call(
-        lambda *refs: _Program(plan, n, d, *refs).run(),
+        lambda *refs: _Program(launch, n, d, *refs).run(),
         out_shape=[jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes],
         grid=(betas.size // LANES,),
         in_specs=[whole(betas.size), whole(d, n, betas.size)],
         out_specs=[whole(*shape) for shape in shapes],
-        **compiled_with(plan.interpret, warps=1, stages=1),
+        **compiled_with(launch.interpret, warps=1, stages=1),
     )
-    return call(betas, points)[1][:, :, :systems]
+    state, statistics = call(betas, points)
+    last = HERE if launch.adaptive else launch.layers % 2
+    return statistics[:, :, :systems], state[last, :, :, :systems].transpose(2, 1, 0)
 
 
 class _Program:
     """What one block of lanes does."""
 
-    def __init__(self, plan: Plan, n: int, d: int, beta_ref: Any, x_ref: Any, state: Any, out: Any):
-        self.plan, self.n, self.d, self.x_ref, self.state, self.out = plan, n, d, x_ref, state, out
+    def __init__(
+        self, launch: Launch, n: int, d: int, beta_ref: Any, x_ref: Any, state: Any, out: Any
+    ):
+        self.launch, self.n, self.d, self.x_ref, self.state, self.out = (
+            launch,
+            n,
+            d,
+            x_ref,
+            state,
+            out,
+        )
         self.lane = pl.ds(pl.program_id(0) * LANES, LANES)
         self.beta = beta_ref[self.lane]
         self.zero = jnp.zeros((LANES,), jnp.float32)
@@ -62,7 +73,7 @@ class _Program:
     def run(self) -> None:
         """Copy the start, then advance from save to save."""
         self.each(lambda i: self.write(HERE, i, [self.x_ref[c, i, self.lane] for c in self.axes]))
-        if self.plan.adaptive:
+        if self.launch.adaptive:
             self.flow()
         else:
             self.network()
@@ -74,7 +85,7 @@ class _Program:
 
     def network(self) -> None:
         """Layers x <- (x + h V m)/|x + h V m|; the first after a save also counts the pairs of that save."""
-        per_save = self.plan.per_save
+        per_save = self.launch.per_save
 
         def interval(k: Array, done: int) -> int:
             here = jnp.bitwise_and(k * per_save, 1)
@@ -86,15 +97,15 @@ class _Program:
             self.layer(jnp.bitwise_and(number, 1), counting=False)
             return done
 
-        self.loop(self.plan.saves, interval, 0)
-        last = (self.plan.saves * per_save) % 2
-        self.record(jnp.int32(self.plan.saves), self.count(last), last)
+        self.loop(self.launch.saves, interval, 0)
+        last = self.launch.layers % 2
+        self.record(jnp.int32(self.launch.saves), self.count(last), last)
 
     def layer(self, here: Any, counting: bool) -> Array:
         """One layer from one slot to the other."""
 
         def update(i: Any, x: Vector, force: Vector) -> None:
-            moved = [self.fma(force[c], self.plan.step, x[c]) for c in self.axes]
+            moved = [self.fma(force[c], self.launch.step, x[c]) for c in self.axes]
             self.write(1 - here, i, _unit(moved))
 
         return self.forces(here, update, counting)
@@ -102,20 +113,20 @@ class _Program:
     def flow(self) -> None:
         """The flow in steps of an embedded pair, each lane at its own pace between common saves."""
         self.slope(HERE, SLOPES)
-        first = jnp.full((LANES,), min(0.01, self.plan.interval), jnp.float32)
+        first = jnp.full((LANES,), min(0.01, self.launch.interval), jnp.float32)
 
         def unfinished(carry: tuple[Array, Array, Array]) -> Array:
-            return (jnp.max(carry[0]) > 0.0) & (carry[2] < self.plan.max_steps)
+            return (jnp.max(carry[0]) > 0.0) & (carry[2] < self.launch.max_steps)
 
         def interval(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
             step, lost = state
             self.record(k, self.count(HERE), HERE, lost)
-            left = jnp.full((LANES,), self.plan.interval, jnp.float32)
+            left = jnp.full((LANES,), self.launch.interval, jnp.float32)
             left, step, _ = jax.lax.while_loop(unfinished, self.step, (left, step, jnp.int32(0)))
             return step, lost + jnp.where(left > 0.0, jnp.sqrt(-left), 0.0)
 
-        _, lost = self.loop(self.plan.saves, interval, (first, self.zero))
-        self.record(jnp.int32(self.plan.saves), self.count(HERE), HERE, lost)
+        _, lost = self.loop(self.launch.saves, interval, (first, self.zero))
+        self.record(jnp.int32(self.launch.saves), self.count(HERE), HERE, lost)
 
     def step(self, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         """One step of every lane that has time left."""
@@ -124,7 +135,7 @@ class _Program:
         for stage, weights in enumerate(BOSH_STAGES):
             self.stage(taken, weights)
             self.slope(STAGE, SLOPES + stage + 1)
-        error = self.error(taken) / self.plan.tolerance
+        error = self.error(taken) / self.launch.tolerance
         accepted = (error <= 1.0) & (left > 0.0)
         self.accept(accepted)
         left = jnp.where(accepted, left - taken, left)
@@ -204,8 +215,8 @@ class _Program:
                 for c in range(1, self.d):
                     product = self.fma(mine[c], other[c], product)
                 if counting:
-                    met = met + jnp.where(product >= 1.0 - self.plan.delta, 1.0, 0.0)
-                weight = exp2(self.fma(product, steep, -steep), self.plan.interpret)
+                    met = met + jnp.where(product >= 1.0 - self.launch.delta, 1.0, 0.0)
+                weight = exp2(self.fma(product, steep, -steep), self.launch.interpret)
                 for c in self.axes:
                     sums[a * width + c] = self.fma(weight, other[c], sums[a * width + c])
                 sums[a * width + self.d] = sums[a * width + self.d] + weight
@@ -213,7 +224,7 @@ class _Program:
 
         out = self.loop(self.n, column, (self.zero,) * (width * len(tokens)) + (met,))
         parts = [out[a * width : (a + 1) * width] for a in range(len(tokens))]
-        scales = [self.plan.force_scale(part[-1], self.beta, self.n) for part in parts]
+        scales = [self.launch.force_scale(part[-1], self.beta, self.n) for part in parts]
         forces = [[s * v for v in part[:-1]] for s, part in zip(scales, parts, strict=True)]
         return forces, out[-1]
 
@@ -255,7 +266,7 @@ class _Program:
 
     def fma(self, a: Any, b: Any, c: Any) -> Array:
         """a b + c."""
-        return fma(a, b, c, self.plan.interpret)
+        return fma(a, b, c, self.launch.interpret)
 
 
 def _dot(x: Vector, y: Vector) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ..ensembles import mean_and_error
 from ..integrate import Save, solve
 from ..kinetic import sample_recall
 from ..measure import from_angles
@@ -326,15 +327,16 @@ def recall(job: Job) -> xr.Dataset:
     for row, (n, prompts) in enumerate(zip(job.sizes, job.prompts, strict=True)):
         tokens = [round(share * n) for share in job.shares]
         model = Kinetic(job.beta, job.slope)
-        found.append(sample_recall(model, n, tokens, job.t, prompts=prompts, seed=job.seed, dt=0.1))
+        run = sample_recall(model, n, tokens, job.t, prompts=prompts, seed=job.seed, dt=0.1)
+        found.append(mean_and_error(run, "final_profile", over="prompt"))
         job.report((row + 1) / len(job.sizes))
     s0 = np.linspace(0.04, 1.0, job.points)
     places = ("size", "place")
     return xr.Dataset(
         {
-            "sampled": (places, np.array([one.profile.values for one in found])),
-            "error": (places, np.array([one.profile_error.values for one in found])),
-            "position": (places, np.array([one.position.values for one in found])),
+            "sampled": (places, np.array([profile.values for profile, _ in found])),
+            "error": (places, np.array([error.values for _, error in found])),
+            "position": (places, np.array([profile.position.values for profile, _ in found])),
             "limit": (("s0",), theory.retrieval_profile(s0, job.beta, job.t, job.slope)),
         },
         coords={"size": list(job.sizes), "s0": s0},

@@ -76,7 +76,7 @@ def _ends(state: State, segment: Segment) -> dict[str, Any]:
     last.pop("final_states", None)
     held = {f"final_{name}": value for name, value in state.ends(segment.final.moving).items()}
     counts = {"outcome_code": segment.outcome}
-    counts |= {name.removeprefix("num_"): segment.stats[name] for name in COUNTERS}
+    counts |= {name.removeprefix("num_"): count for name, count in segment.stats.items()}
     sums = {f"final_{name}": value for name, value in segment.final.integrals.items()}
     return {"final_time": segment.final_time, **counts, **last, **sums, **held}
 
@@ -106,8 +106,14 @@ def _trim(rows: dict[str, Any], segment: Segment) -> tuple[dict[str, Any], np.nd
 def _closed(
     rows: dict[str, Any], segment: Segment, shape: tuple[int, ...], state: State
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Rows of a batch: NaN after a member's own end, which diffrax marks by an infinite time."""
+    """Rows of a batch: NaN after a member's own end, which diffrax marks by an infinite time.
+
+    Times may be given once for all members, where nobody ended early.
+    """
     table = np.asarray(segment.times)
+    if np.all(np.isfinite(table)):
+        # Nobody ended early: the rows stay as they are, and where they are.
+        return rows, table.reshape(-1, table.shape[-1])[0]
     missing: Any = np.isinf(table).reshape(*shape, -1)
     rows = {
         name: np.where(widened(missing, values), np.nan, values) for name, values in rows.items()
@@ -162,8 +168,13 @@ def _restore_counts(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[st
 
 def _whole(value: Any) -> bool:
     """Whether every entry is a finite whole number."""
-    entries = np.asarray(value)
-    return bool(np.all(np.isfinite(entries)) and np.all(entries == np.rint(entries)))
+    near = _near(value)
+    return bool(near.all(near.isfinite(value)) and near.all(value == near.rint(value)))
+
+
+def _near(value: Any) -> Any:
+    """NumPy, or JAX for what lies on a device: an ensemble has more there than the host should fetch."""
+    return jnp if isinstance(value, jax.Array) else np
 
 
 def _axes(
@@ -211,9 +222,8 @@ def attributes_of(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[str,
     finite = finite_members(state, arrays, lead)
     names = name_outcomes(arrays["outcome_code"], finite)
     health = {"finite": bool(np.all(finite)), **state.health(plan.model, arrays, lead)}
-    health |= {
-        name: int(np.sum(np.asarray(arrays[name]))) for name in COUNTS if name != "outcome_code"
-    }
+    counted = [name for name in COUNTS if name != "outcome_code" and name in arrays]
+    health |= {name: int(np.sum(np.asarray(arrays[name]))) for name in counted}
     judged = state.judged(plan.model, names, arrays, plan.numerics.tolerance)
     outcome = count_outcomes(judged.names)
     return {
@@ -237,8 +247,9 @@ def attributes_of(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[str,
 
 def finite_members(state: State, arrays: dict[str, Any], lead: int) -> np.ndarray:
     """Which members of a batch ended with finite numbers."""
-    last = np.asarray(arrays[f"final_{state.main}"])
-    return np.all(np.isfinite(last), axis=tuple(range(lead, last.ndim)))
+    last = arrays[f"final_{state.main}"]
+    near = _near(last)
+    return np.asarray(near.all(near.isfinite(last), axis=tuple(range(lead, np.ndim(last)))))
 
 
 def describe_numerics(plan: Plan) -> dict[str, Any]:

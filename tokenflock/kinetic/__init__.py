@@ -6,7 +6,7 @@ k(s, s') of the mask (2605.09213).
     graphon        averages over earlier positions on a grid
     layered        Layered(positions, modes): one density per position, a state of `solve`
     correlations   what a late token at time t has to do with an early one at time 0, to order 1/N
-    retrieval      the same by sampling prompts, with the noise of plain sampling cancelled
+    retrieval      the same by sampling prompts, the noise of plain sampling cancelled
 
 Closed forms: `tokenflock.theory.kinetic`. The names of __init__.pyi are loaded on first use.
 """

@@ -4,5 +4,4 @@ from .graphon import Averages as Averages
 from .layered import Layered as Layered
 from .layered import by_position as by_position
 from .layered import layered as layered
-from .retrieval import final_angles as final_angles
 from .retrieval import sample_recall as sample_recall

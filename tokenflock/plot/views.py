@@ -164,7 +164,9 @@ def view_of(run: Trajectory, axes: Any, states: np.ndarray, colours: np.ndarray)
 def one_sample(run: Trajectory, name: str, sample: tuple[int, ...] | None) -> np.ndarray:
     """One member of a batch of stored arrays (the array itself if there is no batch)."""
     array, dims = np.asarray(run.arrays[name]), run.axes[name]
-    batch = [dim for dim in dims if dim == "beta" or dim.startswith("sample")]
+    # In front of the tokens at an end may stand axes of the state itself, such as those of sampled prompts.
+    front = dims[: dims.index("token")] if "token" in dims and "time" not in dims else ()
+    batch = [dim for dim in dims if dim in (*run.batch_axes, *front)]
     chosen = (0,) * len(batch) if sample is None else sample
     if len(chosen) < len(batch):
         raise InputError(f"sample must give an index for each of {batch}, got {sample}")

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import diffrax
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from ..dynamics import Clusters, Dynamics, Particles
@@ -215,9 +214,8 @@ class TokenState(State):
     # --- judged -----------------------------------------------------------------------------------
 
     def health(self, model: Dynamics, arrays: dict[str, Any], lead: int) -> dict[str, Any]:
-        final = np.asarray(arrays["final_points"])
         return {
-            "norm_drift": self.measure.space.worst_defect(final),
+            "norm_drift": self.measure.space.worst_defect(arrays["final_points"]),
             "reduction_error_bound": self.reduction.error_bound(self.measure.n),
             **token_health(model, self.measure, arrays, lead),
         }

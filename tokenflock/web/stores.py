@@ -23,6 +23,8 @@ from .labelled import shown_axes
 
 MOST_ENTRIES, MOST_FOLDERS = 1_000, 20_000
 DEEPEST = 4
+# Where an ensemble keeps the spec of a cell of its diagram; other stores of numbers have `spec`.
+CELL = "cell_spec"
 # Averaged over.
 SAMPLES = "sample"
 # Axes of states and observables: never settings that someone has swept.
@@ -85,8 +87,17 @@ def describe(folder: Path) -> Found | None:
     if store is None or labels is None:
         return None
     if labels.get("format") == TRAJECTORY:
-        return _trajectory(folder, store, labels)
+        return _diagram(store, labels) or _trajectory(folder, store, labels)
     return _sweep(store, labels) if store in (folder, folder / SWEEP_STORE) else None
+
+
+def _diagram(store: Path, labels: dict[str, Any]) -> Found | None:
+    """A run of `flock.ensemble`: its cells are worth more than its first system. None for other runs."""
+    axes = swept(store) if isinstance(labels.get(CELL), dict) else None
+    if axes is None:
+        return None
+    detail = f"{labels.get('label', '')}, sweep over {axes[0]} and {axes[1]}"
+    return Found(store, "sweep", store.stem, detail)
 
 
 def _trajectory(folder: Path, store: Path, labels: dict[str, Any]) -> Found:

@@ -15,7 +15,7 @@ from ..records.finding import SWEEP, attributes
 from .labelled import MOST_CELLS, MOST_STATISTICS, labelled_replay
 from .packing import pack
 from .projection import spread
-from .stores import swept
+from .stores import CELL, swept
 
 
 def sweep_replay(store: Path, title: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _replay(dataset: Any, axes: tuple[str, str]) -> dict[str, Any]:
         for name in dataset.data_vars
         if (table := _table(dataset[name], axes)) is not None
     ]
-    spec = dataset.attrs.get("spec")
+    spec = dataset.attrs.get(CELL, dataset.attrs.get("spec"))
     return {
         "rows": _axis(dataset, axes[0], thin),
         "columns": _axis(dataset, axes[1], thin),

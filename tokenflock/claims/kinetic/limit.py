@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
+import diffrax
 import numpy as np
 from jaxtyping import Array
 from scipy.integrate import solve_ivp
 
 from ...density import Density
-from ...kinetic import Layered, correlations, final_angles
+from ...integrate import Save, solve
+from ...kinetic import Layered, correlations
 from ...kinetic.correlations import fourier_coefficients
 from ...meanfield.laws import cosine
+from ...measure import from_angles
 from ...models import Kinetic
+from ...observables import order_parameter
 from ...theory import kinetic as theory
 from ...trajectory import Trajectory
 from ..core import Case, Comparison, at_most, broken, equals, misprint
@@ -44,9 +47,15 @@ def mean_field_rate(case: Case) -> list[Comparison]:
         shared = rng.uniform(0, 2 * np.pi, (case.prompts, 1))
         own = rng.uniform(0, 2 * np.pi, (case.prompts, n))
         starts = case.common * shared + (1 - 0.9 * case.common) * own
-        model, times = Kinetic(case.beta, case.slope), jnp.asarray([case.t, 0.1 / case.refine])
-        angles = np.asarray(final_angles(model, jnp.asarray(starts), *times))
-        variances.append(np.mean(np.abs(np.exp(1j * angles).mean(axis=1)) ** 2))
+        run = solve(
+            Kinetic(case.beta, case.slope),
+            from_angles(starts),
+            case.t,
+            dt=0.1 / case.refine,
+            method=diffrax.Tsit5(),
+            save=Save(observe=[order_parameter]),
+        )
+        variances.append(np.mean(run.array("final_order_parameter") ** 2))
     exponent = np.log(variances[1] / variances[0]) / np.log(4.0)
     noise = np.sqrt(2 / case.prompts) / np.log(4.0)
     return [equals("exponent of N in the variance", exponent, -1.0, 4 * noise + 0.05)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...dynamics import Dynamics
+from ...ensembles import mean_and_error
 from ...kinetic import sample_recall
 from ...models import CausalSA, Kinetic
 from ...theory import kinetic as theory
@@ -51,7 +52,7 @@ from .paper import ATTENTIVE, PAPER
 def accuracy_expansion(case: Case) -> list[Comparison]:
     """N times the excess of the accuracy over chance, in units of sqrt(2 pi)/M, at three places."""
     tokens = [round(case.n * share) for share in (4 / 30, 16 / 30, 28 / 30)]
-    found = sample_recall(
+    run = sample_recall(
         _model(case),
         case.n,
         tokens,
@@ -62,9 +63,9 @@ def accuracy_expansion(case: Case) -> list[Comparison]:
     )
     stretch = 2 * np.pi if case.fourier == "unnormalised" else 1.0
     # a_n and t appear as a_n t only: a larger a_n is a later time.
-    predicted = theory.retrieval_profile(
-        found.position.values, case.beta, stretch * case.t, case.slope
-    )
+    profile, error = mean_and_error(run, "final_profile", over="prompt")
+    places = profile.position.values
+    predicted = theory.retrieval_profile(places, case.beta, stretch * case.t, case.slope)
     return [
         equals(
             f"S_t({place:.3g})",
@@ -73,11 +74,7 @@ def accuracy_expansion(case: Case) -> list[Comparison]:
             4 * float(noise) + float(target) / case.n,
         )
         for place, measured, noise, target in zip(
-            found.position.values,
-            found.profile.values,
-            found.profile_error.values,
-            predicted,
-            strict=True,
+            places, profile.values, error.values, predicted, strict=True
         )
     ]
 

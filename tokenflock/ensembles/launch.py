@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..kinds import Softmax, Unnormalised
+from ..kinds import Kind
 from ..measure import Measure
+from ..serialise import describe
 
 # Bogacki and Shampine's pair of orders 3 and 2: stages, weights (also the last stage), error.
 BOSH_STAGES = ((0.5,), (0.0, 0.75), (2 / 9, 1 / 3, 4 / 9))
@@ -21,10 +22,10 @@ SLIVER = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class Launch:
     """Static facts of one launch; times are of the flow, `per_save` layers of length `step` otherwise."""
 
-    kind: Softmax | Unnormalised
+    kind: Kind
     value: float
     delta: float
     saves: int
@@ -43,28 +44,33 @@ class Plan:
         return self.rtol is not None
 
     @property
+    def layers(self) -> int:
+        """How many layers a network has until the last save."""
+        return self.saves * self.per_save
+
+    @property
     def tolerance(self) -> float:
         """Largest error of a step: tokens have length one."""
         return float(self.rtol or 0.0) + float(self.atol or 0.0)
 
-    def spec_of_first(self, x0: Measure) -> dict[str, Any]:
-        """The run of the first sample at the first beta, as `tokenflock run` and the page read it."""
+    def spec_of_first(self, x0: Measure, beta: float) -> dict[str, Any]:
+        """The run of the first sample at one beta, as `tokenflock run` and the page read it."""
         d = x0.d
-        model: dict[str, Any] = {"name": "SA" if isinstance(self.kind, Softmax) else "USA"}
-        if isinstance(self.kind, Unnormalised):
-            model["convention"] = self.kind.convention
+        said = describe(self.kind)
+        model = {key: said[key] for key in ("convention",) if key in said}
+        model["name"] = "SA" if self.kind.averages else "USA"
         solve: dict[str, Any] = {"t1": self.saves * self.interval}
         solve |= {"rtol": self.rtol, "atol": self.atol} if self.adaptive else {"step": self.step}
         points = np.asarray(x0.points, dtype=float).reshape(-1, x0.n, d)[0]
         return {
-            "model": {**model, "beta": 1.0, "weights": {"V": self.value}},
+            "model": {**model, "beta": beta, "weights": {"V": self.value}},
             "tokens": {"law": "points", "d": d, "points": points.tolist()},
             "solve": solve,
         }
 
     def force_scale(self, partition: Array, beta: Array, n: int) -> Array:
         """What multiplies sum_j e^{beta(<x,y> - 1)} y_j to give V times the attention output."""
-        if isinstance(self.kind, Unnormalised):
+        if not self.kind.averages:
             return self.value * self.kind.speed(beta) / n
         return self.value / partition
 
