@@ -178,7 +178,10 @@ def _checked_model(model: Dynamics, x0: Measure) -> tuple[Kind, float]:
     plain = term is not None and term.is_plain and model.now(0.0) is model
     V = term.weights.at(0.0).V if plain and term is not None else None
     require(
-        plain and np.ndim(V) == 0 and model.noise is None and model.is_plain_flow,
+        plain
+        and np.ndim(1.0 if V is None else V) == 0
+        and model.noise is None
+        and model.is_plain_flow,
         "an ensemble needs SA or USA with Q = K = I and V a number, the same at every depth, every token "
         f"visible, no noise and post-LN; {advice}",
     )
