@@ -56,7 +56,7 @@ WRITTEN = {
             9.0,
             plus=flock.Perceptron(
                 weights=Piecewise([0.7], [GELU.neurons, GELU.neurons]),
-                activation=flock.perceptron.GELU,
+                activation=flock.terms.perceptron.GELU,
             ),
         ),
     ),

@@ -17,6 +17,7 @@ from tokenflock.meanfield.circle import Fourier
 from tokenflock.meanfield.kernel import kernel_series
 from tokenflock.meanfield.laws import cosine, uniform
 from tokenflock.meanfield.quantiles import Quantiles
+from tokenflock.meanfield.stationary.equation import stationary_equation
 from tokenflock.states.diagonal import DiagonalSolve
 from tokenflock.terms import Attention, Drift, Potential
 from tokenflock.terms.perceptron import GELU, Perceptron
@@ -347,3 +348,36 @@ def test_sentences():
         flock.solve(flock.StochasticSA(1.0, 0.1), start, 1.0, **TIGHT)
     with pytest.raises(InputError, match="reduction has no meaning"):
         flock.solve(flock.SA(1.0), start, 1.0, reduction=flock.Dense(), **TIGHT)
+
+
+def test_the_strength_of_a_potential_counts_in_the_energy():
+    """strength f is the function strength f: the same runs, free energies and dissipation."""
+    start = flock.Density.from_law(Fourier(32), flock.laws.cosine(0.3))
+
+    def run(potential):
+        model = flock.SA(2.0, plus=potential)
+        return flock.solve(model, start, 0.3, rtol=1e-7, atol=1e-9)
+
+    strong = run(flock.Potential(lambda x: x[0] * x[1] ** 2, 0.5))
+    scaled = run(flock.Potential(lambda x: 0.5 * x[0] * x[1] ** 2))
+    assert strong.health["dissipation_defect"] < 1e-9
+    np.testing.assert_allclose(strong["free_energy"], scaled["free_energy"], rtol=1e-13)
+
+
+@pytest.mark.parametrize("changing", ["beta", "weights"])
+def test_one_equation_is_asked_of_critical_points_and_stationary_states(changing):
+    """Where numbers change with time there is none."""
+    beta = flock.Piecewise([1.0], [1.0, 2.0]) if changing == "beta" else 1.0
+    weights = (
+        None if changing == "beta" else flock.Piecewise([1.0], [Weights(V=1.0), Weights(V=2.0)])
+    )
+    model = flock.USA(beta, weights=weights, noise=flock.Brownian(0.3))
+    bare = flock.USA(beta, weights=weights)
+    tokens = flock.uniform(flock.Sphere(2), 4, seed=0)
+    density = flock.Density.from_law(flock.Quantiles(32), flock.laws.cosine(0.3))
+    with pytest.raises(flock.InputError, match="change with time"):
+        stationary_equation(model, Fourier(16))
+    with pytest.raises(flock.InputError, match="change with time"):
+        flock.meanfield.landscape.find_critical(bare, tokens, "ascent")
+    with pytest.raises(flock.InputError, match="change with time"):
+        flock.meanfield.jko_flow(bare, density, tau=0.1, steps=1)

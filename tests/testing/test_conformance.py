@@ -131,7 +131,15 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(set(OBSERVABLES) - OF_DENSITIES))
+# One of every sort in the default suite: a number, a count, one per token, a matrix, on the circle, on R^d.
+QUICK = {"energy", "clusters", "cluster_labels", "attention_matrix", "fourier_moments", "leaders"}
+
+
+def quick_or_slow(names, quick):
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", quick_or_slow(sorted(set(OBSERVABLES) - OF_DENSITIES), QUICK))
 def test_observables(name):
     """Every observable of the registry, made with parameters where it needs some."""
     made = OBSERVABLES[name]
@@ -156,7 +164,7 @@ DENSITIES = {
 }
 
 
-@pytest.mark.parametrize("name", DENSITIES)
+@pytest.mark.parametrize("name", quick_or_slow(DENSITIES, {"Fourier", "Quantiles", "Moments"}))
 def test_discretisations(name):
     start, model = DENSITIES[name]
     found = check_discretisation(start, model)
@@ -180,7 +188,7 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize("name", quick_or_slow(STATES, {"tokens", "noisy", "Fourier"}))
 def test_states(name):
     start, model, dt = STATES[name]
     check_state(start, model, dt)

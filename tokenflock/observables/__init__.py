@@ -44,5 +44,6 @@ from .pairs import gram_histogram as gram_histogram
 from .pairs import pair_fraction as pair_fraction
 from .registry import OBSERVABLES as OBSERVABLES
 from .registry import make as make
+from .registry import register as register
 from .transport import sinkhorn_divergence as sinkhorn_divergence
 from .transport import w2 as w2

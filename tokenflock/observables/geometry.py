@@ -76,8 +76,8 @@ def _min_alignment(snapshot: Snapshot, direction: Float[Array, " d"]) -> Float[A
     return jnp.min(mu.points @ direction)
 
 
-@known()
 @register
+@known()
 def min_alignment(direction: ArrayLike | Sequence[float]) -> Observable:
     """min_i <x_i, w> for the unit vector w along `direction`; non-decreasing in cone collapse."""
     vector = as_array(direction)
