@@ -71,9 +71,10 @@ def count_outcomes(names: Any) -> str:
 
     The worst come first. `words_of` takes it apart again.
     """
-    counts = Counter(np.ravel(np.asarray(names, dtype=object)).tolist())
-    if len(counts) == 1:
-        return str(next(iter(counts)))
+    every = np.ravel(np.asarray(names, dtype=object))
+    if every.size and bool(np.all(every == every[0])):
+        return str(every[0])
+    counts = Counter(every.tolist())
     order = sorted(counts, key=_rank, reverse=True)
     return ", ".join(f"{counts[name]} {name}" for name in order)
 

@@ -37,7 +37,10 @@ class HeadSchedule(Schedule):
 
 def shapes_of(schedule: Schedule) -> dict[str, tuple[int, ...]]:
     """Shapes of the matrices that are not the identity, for checks against d."""
-    matrices = jax.eval_shape(lambda: schedule.at(0.0).matrices())
+    if isinstance(schedule, Weights):
+        matrices = schedule.matrices()
+    else:
+        matrices = jax.eval_shape(lambda: schedule.at(0.0).matrices())
     return {name: leaf.shape[-3:] for name, leaf in matrices.items()}
 
 

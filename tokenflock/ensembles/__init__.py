@@ -73,8 +73,9 @@ def ensemble(
         run = solve(model, x0, t1, save=save, throw=False, **asked._asdict())
     if throw and not succeeded(run.outcome):
         raise SolveError(failure(run, t1))
-    precision = {"precision": "float32"} if chosen == "fused" else {}
-    run.attributes["numerics"] |= {"engine": chosen, **precision}
+    # The kernels have no derivatives.
+    own = {"precision": "float32", "adjoint": None} if chosen == "fused" else {}
+    run.attributes["numerics"] |= {"engine": chosen, **own}
     run.attributes["cell_spec"] = launch.spec_of_first(x0, float(_betas(model)[0]))
     return run
 

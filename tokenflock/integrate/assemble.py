@@ -21,6 +21,8 @@ from ..trajectory import Trajectory
 from .core import COUNTERS, Plan, Segment, widened
 from .stops import said_of_stops
 
+# Entries along every axis looked at to see that an array holds no counts.
+GLANCE = 4
 COUNTS = {"outcome_code": "outcome", **{name.removeprefix("num_"): name for name in COUNTERS}}
 
 
@@ -156,12 +158,13 @@ def _restore_counts(plan: Plan, state: State, arrays: dict[str, Any]) -> dict[st
 
     def restore(name: str, value: Any) -> Any:
         quantity = name.removeprefix("final_")
-        # Tracing an observable for its type takes milliseconds; most show at a glance that they are
-        # no counts.
-        if (quantity not in whole and quantity not in observed) or not _whole(value):
+        if quantity not in whole and quantity not in observed:
             return value
-        floating = jnp.issubdtype(kind(quantity), jnp.floating)
-        return value if floating else value.astype(kind(quantity))
+        # Tracing an observable for its type takes milliseconds, as does a look at millions of entries;
+        # most show at a glance that they are no counts.
+        if not _whole(np.asarray(_some(value))) or jnp.issubdtype(kind(quantity), jnp.floating):
+            return value
+        return value.astype(kind(quantity)) if _whole(value) else value
 
     return {name: restore(name, value) for name, value in arrays.items()}
 
@@ -170,6 +173,11 @@ def _whole(value: Any) -> bool:
     """Whether every entry is a finite whole number."""
     near = _near(value)
     return bool(near.all(near.isfinite(value)) and near.all(value == near.rint(value)))
+
+
+def _some(value: Any) -> Any:
+    """A few entries from all over an array."""
+    return value[tuple(slice(None, None, max(1, size // GLANCE)) for size in np.shape(value))]
 
 
 def _near(value: Any) -> Any:
