@@ -112,9 +112,9 @@ each of 90 values of beta in [0.1, 9], 2048 systems of 32 tokens pass 300 layers
 fraction of pairs with <x_i, x_j> > 0.999 is averaged after every layer. The published script takes one
 beta after the other in float64 and indexes each matrix with a mask made on the host. The error is the
 largest difference of the statistic from the scan in float64 with the same starts. Of the panel of d = 2 the
-kernel takes 0.027 s; what limits it beyond that is Python on the host, which checks the model and labels the run
-(outcome, health and description of every system): 0.06 s on this machine, the same for any number of layers. Until
-the ensemble became a run like any other it returned bare means, in 0.033 s.""",
+kernel takes 0.027 s; what limits it beyond that is Python on the host, which checks the model and labels
+the run (outcome, health and description of every system): 0.06 s on this machine, for any number of layers.
+Until the ensemble became a run like any other it returned bare means, in 0.033 s.""",
 }
 
 
