@@ -12,9 +12,16 @@ the import on JAX computes in float64 (see startup.py).
 
 import lazy_loader
 
+from .doors import open_doors
 from .startup import set_up_jax
 
 __version__ = "0.1.0"
 
 set_up_jax()
+open_doors(
+    save="tokenflock.store:save",
+    plot="tokenflock.plot:draw",
+    animate="tokenflock.plot:animate",
+    view="tokenflock.web.notebook:make_view",
+)
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

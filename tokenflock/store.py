@@ -20,6 +20,7 @@ import numpy as np
 
 from .belonging import PART_OF
 from .errors import StoreError, in_words_of_the_disk
+from .locking import only_writer_of
 from .own_files import read_object
 from .part_names import chained, part_range
 from .trajectory import Trajectory, reached_text
@@ -44,6 +45,13 @@ TRACE_NAMES_SINCE_0_1 = {
     "speed_attention": "turning_angle_attention",
     "speed_attention_predicted": "turning_angle_attention_predicted",
 }
+
+
+def save(run: Trajectory, path: Path, overwrite: bool) -> Path:
+    """Write a run as `run.save` does: one writer at a time, and only a saved run is replaced."""
+    with only_writer_of(path):
+        require_own_store(path)
+        return write(run, path, overwrite)
 
 
 def write(

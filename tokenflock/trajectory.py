@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .doors import door
 from .errors import InputError
 from .outcomes import GOOD, name_outcomes
 from .runtime import is_traced
@@ -243,7 +244,7 @@ class Trajectory:
         infinite where too few had stopped by t1. Counted over all samples, for each beta; `over`
         names other axes.
         """
-        from .integrate.censoring import stop_summary
+        from .censoring import stop_summary
 
         self._require_untraced("stop_summary")
         return stop_summary(self, over, quantiles)
@@ -317,35 +318,24 @@ class Trajectory:
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write a Zarr v3 store; the folder appears only when it is complete."""
-        from .locking import only_writer_of
-        from .store import require_own_store, write
-
         if is_traced(self.arrays):
             raise InputError("inside jax.grad or jit a run has no numbers to save; save it outside")
-        with only_writer_of(Path(path)):
-            require_own_store(Path(path))
-            return write(self, Path(path), overwrite)
+        return door("save")(self, Path(path), overwrite)
 
     def plot(self, kind: str | None = None, **options: Any) -> Any:
         """A figure for a paper; see `tokenflock.plot.draw`."""
-        from .plot import draw
-
-        return draw(self, kind, **options)
+        return door("plot")(self, kind, **options)
 
     def animate(self, path: str | Path, **options: Any) -> Path:
         """An MP4 or GIF of the tokens; see `tokenflock.plot.animate`."""
-        from .plot import animate
-
-        return animate(self, Path(path), **options)
+        return door("animate")(self, Path(path), **options)
 
     def view(self, height: int | None = None) -> Any:
         """The page of `tokenflock play` with this run in it, as the output of a notebook cell.
 
         `height` is in pixels; without it the page is as high as what is in it.
         """
-        from .web.notebook import make_view
-
-        return make_view(self, height)
+        return door("view")(self, height)
 
     def __repr__(self) -> str:
         return (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock.integrate.censoring import stop_quantiles
+from tokenflock.censoring import stop_quantiles
 from tokenflock.outcomes import OUTCOMES, advise, count_outcomes, failure, succeeded
 from tokenflock.trajectory import Trajectory
 

@@ -17,10 +17,10 @@ from tokenflock.observables import OBSERVABLES, Observable, gram_histogram
 from tokenflock.observables.naming import is_own
 from tokenflock.states import DensityState
 from tokenflock.states.densities import WATCHED
-from tokenflock.sweeps.block import run_cell
 from tokenflock.sweeps.cells import Cells
 from tokenflock.sweeps.plan import parse_sweep
 from tokenflock.sweeps.probe import layout_of
+from tokenflock.sweeps.program import run_cell
 
 SWEEP_TEXT = """
 [model]

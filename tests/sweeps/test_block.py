@@ -12,8 +12,9 @@ from tokenflock.integrate import solve
 from tokenflock.lab.spec import build_model
 from tokenflock.lab.tokens import build_tokens
 from tokenflock.outcomes import OUTCOMES
-from tokenflock.sweeps.block import ERROR, MISSING, compute_block
+from tokenflock.sweeps.block import compute_block
 from tokenflock.sweeps.estimate import estimate, refuse_too_much
+from tokenflock.sweeps.layout import ERROR, MISSING
 from tokenflock.sweeps.probe import layout_of
 
 AXES = "beta = [0.5, 2.0, 6.0]\nseed = { seeds = 5 }"

@@ -10,11 +10,10 @@ from tiny_sweeps import TINY, dataset_hash, journal_lines, tree_hash
 import tokenflock as flock
 from tokenflock.errors import InputError, SolveError, StoreError
 from tokenflock.sweeps import conduct as conducting
-from tokenflock.sweeps.block import ERROR
 from tokenflock.sweeps.conduct import Wishes, conduct
 from tokenflock.sweeps.grid import Block
 from tokenflock.sweeps.isolation import cell_by_cell, computed
-from tokenflock.sweeps.layout import BlockResult, Layout, Variable
+from tokenflock.sweeps.layout import ERROR, BlockResult, Layout, Variable
 from tokenflock.sweeps.plan import parse_sweep
 from tokenflock.sweeps.store import SweepStore
 from tokenflock.sweeps.watching import Bar, Lines, Standing

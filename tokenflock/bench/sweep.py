@@ -156,9 +156,9 @@ def _bare(text: str) -> dict[str, float]:
     from ..sweeps.workers import prepare_process
 
     prepare_process()
-    from ..sweeps.block import arguments, run_cells, waited_for
     from ..sweeps.cells import Cells
     from ..sweeps.plan import parse_sweep
+    from ..sweeps.program import arguments, run_cells, waited_for
 
     asked = parse_sweep(text)
     cells = Cells(asked)

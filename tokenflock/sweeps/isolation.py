@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from .block import ERROR
 from .grid import Block
-from .layout import BlockResult, Layout
+from .layout import ERROR, BlockResult, Layout
 from .workers import Crew
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+# Codes of `outcome` for cells without a solve; the others are positions in OUTCOMES.
+ERROR, MISSING = -1, -2
+
 
 def angle_name(variable: str) -> str:
     """The array of the linking angles that a rule found for a variable, cell by cell."""

@@ -26,8 +26,9 @@ from ..states import as_state
 from .cells import Cell, Cells
 from .cost import cell_bytes, largest_part
 from .grid import Axis, Index
-from .layout import Layout, Variable, angle_name
+from .layout import ERROR, MISSING, Layout, Variable, angle_name
 from .plan import Sweep
+from .program import run_cell
 from .spec import seed_name
 
 # Cells that are traced, and different clocks that are counted one by one.
@@ -45,8 +46,6 @@ SAYS = {
 
 def layout_of(sweep: Sweep, cells: Cells | None = None) -> Layout:
     """The arrays of every cell: the largest of each kind, where cells differ in shape."""
-    from .block import ERROR, MISSING
-
     places = _places(sweep)
     working = max(_checked_bytes(sweep, index) for index in places)
     probes = _probes(Cells(sweep) if cells is None else cells, places)
@@ -190,8 +189,6 @@ def _worded(axis: Axis) -> list[int]:
 
 def _variables(cell: Cell, time: str) -> list[Variable]:
     """The arrays of one cell, by tracing its program."""
-    from .block import run_cell
-
     frame = cell.frame
     shapes = eqx.filter_eval_shape(
         run_cell, frame.plan, cell.varying, jax.numpy.asarray(frame.times)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError, require
-from ..outcomes import GOOD
-from ..runtime import ArrayLike
-from ..trajectory import Trajectory
+from .errors import InputError, require
+from .outcomes import GOOD
+from .runtime import ArrayLike
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from .trajectory import Trajectory
 
 
 def stop_quantiles(times: np.ndarray, stopped: np.ndarray, levels: ArrayLike) -> np.ndarray:
