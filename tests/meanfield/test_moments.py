@@ -10,7 +10,7 @@ from tokenflock import theory
 from tokenflock.density import Density
 from tokenflock.errors import InputError, SolveError
 from tokenflock.kinds import gaussian_coupling
-from tokenflock.meanfield import affine, shape
+from tokenflock.meanfield import affine, gaussian_statistics
 from tokenflock.meanfield.moments import LARGEST_NUMBER, Moments, gaussian, normal
 
 MEAN = np.array([0.6, -0.4])
@@ -19,12 +19,12 @@ SCORE = np.array([[-0.5, 0.2], [0.2, -0.3]])
 SKEWED = np.array([[0.3, -0.5], [0.1, 0.2]])
 VALUE = np.array([[0.7, -0.4], [0.2, 1.1]])
 SEEN = [
-    shape.mean,
-    shape.covariance,
-    shape.variances,
-    shape.variance_ratio,
-    shape.covariance_rank,
-    shape.top_angle("A"),
+    gaussian_statistics.mean,
+    gaussian_statistics.covariance,
+    gaussian_statistics.variances,
+    gaussian_statistics.variance_ratio,
+    gaussian_statistics.covariance_rank,
+    gaussian_statistics.top_angle("A"),
     flock.order_parameter,
     flock.effective_rank,
 ]
@@ -214,7 +214,9 @@ def test_readings_of_a_run():
     top = [np.linalg.eigh(matrix)[1][:, -1] for matrix in run.array("covariance")]
     weak = np.linalg.eigh(SCORE)[1][:, -1]
     np.testing.assert_allclose(run.array("top_angle"), np.arccos(np.abs(top @ weak)), atol=1e-7)
-    np.testing.assert_allclose(run.observe(shape.covariance), run.array("covariance"), rtol=1e-12)
+    np.testing.assert_allclose(
+        run.observe(gaussian_statistics.covariance), run.array("covariance"), rtol=1e-12
+    )
     assert run["covariance"].dims == ("time", "coordinate", "other_coordinate")
 
 
@@ -337,7 +339,7 @@ def test_one_dimension_with_a_value_and_a_batch_of_beta():
     model = flock.SA(betas, weights=flock.Weights(V=v))
     run = flock.solve(
         model, normal([alpha], [[sigma]]), 0.5, rtol=1e-11, atol=1e-13, throw=False,
-        save=flock.Save(every=0.25, observe=[shape.mean, shape.covariance]),
+        save=flock.Save(every=0.25, observe=[gaussian_statistics.mean, gaussian_statistics.covariance]),
     )  # fmt: skip
     left = 1 - 2 * v * betas[:2, None] * sigma * np.array([0.0, 0.25, 0.5])
     np.testing.assert_allclose(run.array("covariance")[:2, :, 0, 0], sigma / left, rtol=1e-9)
@@ -409,14 +411,14 @@ def test_noise_and_drift_are_ornstein_and_uhlenbeck():
 
 
 def solve_quietly(model, start):
-    save = flock.Save(every=0.5, observe=[shape.mean, shape.covariance])
+    save = flock.Save(every=0.5, observe=[gaussian_statistics.mean, gaussian_statistics.covariance])
     return flock.solve(model, start, 1.5, rtol=1e-11, atol=1e-13, save=save)
 
 
 @pytest.mark.slow
 def test_eigenvalues_below_atol_are_lost_within_atol():
     model = flock.Dynamics(None, flock.Drift(np.diag([-2.0, 0.1])), flock.Brownian(0.0))
-    save = flock.Save(every=0.5, observe=[shape.mean, shape.covariance])
+    save = flock.Save(every=0.5, observe=[gaussian_statistics.mean, gaussian_statistics.covariance])
     run = flock.solve(model, normal(MEAN, COVARIANCE), 1.5, rtol=1e-3, atol=1e-3, save=save)
     assert run.health["lowest_density"] > -1e-3
 
@@ -428,7 +430,14 @@ def test_eigenvalues_below_atol_are_lost_within_atol():
 def test_P6b_3_tokens_follow_the_equations():
     """||Sigma_n - Sigma|| <= 5/sqrt n at t = .5, with the same observables of tokens and density."""
     n, start = 2000, normal(MEAN, COVARIANCE)
-    save = flock.Save(at=[0.5], observe=[shape.mean, shape.covariance, shape.covariance_rank])
+    save = flock.Save(
+        at=[0.5],
+        observe=[
+            gaussian_statistics.mean,
+            gaussian_statistics.covariance,
+            gaussian_statistics.covariance_rank,
+        ],
+    )
     model = softmax(SCORE)
     run = flock.solve(model, start.sample(n, 3), 0.5, rtol=1e-8, atol=1e-10, save=save)
     expected = theory.softmax_covariance(0.5, COVARIANCE, SCORE)

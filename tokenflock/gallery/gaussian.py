@@ -11,7 +11,7 @@ from .. import theory
 from ..dynamics import Dynamics
 from ..integrate import Save, solve
 from ..kinds import L2, Kind, Sinkhorn, Softmax
-from ..meanfield import shape
+from ..meanfield import gaussian_statistics
 from ..meanfield.moments import normal
 from ..plot.style import FAINT, INK, PALETTE, REST
 from ..terms import Attention
@@ -81,7 +81,9 @@ def _one_case(job: Job, case: str, end: float) -> xr.Dataset:
         end,
         rtol=1e-9,
         atol=1e-11,
-        save=Save(at=times, observe=[shape.covariance, shape.variances]),
+        save=Save(
+            at=times, observe=[gaussian_statistics.covariance, gaussian_statistics.variances]
+        ),
     )
     exact = np.full((job.saves, 2), np.nan)
     if case.startswith("softmax"):

@@ -7,9 +7,9 @@ How a measure is held, and moved:
     zonal        Zonal(d, degree): axially symmetric densities on S^{d-1}
     sphere       Harmonics(degree): densities on S^2
     moments      Moments(d): Gaussian measures on R^d
-    affine, coupling    the fields of attention at a Gaussian; Sinkhorn's coupling of it with itself
-    halving      fixed steps that do not jump over the blow-up of a Gaussian
-    shape        mean, covariance, ranks and angles, of tokens and Gaussians alike
+    affine       the field of a model at a Gaussian
+    step_control fixed steps that do not jump over the blow-up of a Gaussian
+    gaussian_statistics    mean, covariance, ranks and angles, of tokens and Gaussians alike
     laws         named densities to start from
     galerkin, kernel, energy, starting    the weak form that Fourier, Zonal and Harmonics share
     energy       the energy that a flow increases, term by term, for its dissipation identity

@@ -1,6 +1,6 @@
+from . import gaussian_statistics as gaussian_statistics
 from . import landscape as landscape
 from . import laws as laws
-from . import shape as shape
 from . import stationary as stationary
 from .circle import Fourier as Fourier
 from .jko import entropic_jko_step as entropic_jko_step

@@ -14,7 +14,7 @@ Softmax attention with a positive direction blows up in finite time. Near it the
 the rate r = p/(t* - t), so a run ends with the outcome "blow-up" where r t reaches `Moments.horizon`:
 what is left is then about 1/horizon of the time gone. Growth at a constant rate is no blow-up: numbers leave
 the range of doubles before r t reaches `BOUNDED`. There, at `LARGEST_NUMBER`, a run ends as "non-finite".
-A fixed step that jumps over the pole is refused and halved (`halving`), so that runs with dt end there too.
+A fixed step that jumps over the pole is refused and halved (`step_control`): runs with dt end there, too.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from ..measure import Measure
 from ..observables.geometry import spectrum_rank
 from ..runtime import ArrayLike, Scalar
 from ..space import Euclidean, Space
-from . import shape
+from . import gaussian_statistics
 from .affine import check_affine, field, virial
 from .checks import check_model
-from .halving import Halving
 from .sampling import LARGEST_UNDERSHOOT
+from .step_control import Halving
 
 # How far rounding may take a covariance from symmetric and semidefinite, relative to its size.
 ROUNDING = 1e-12
@@ -242,7 +242,7 @@ class MomentScheme(Scheme):
 
     def functionals(self) -> dict[str, Functional]:
         return {
-            **shape.functionals(gaussian),
+            **gaussian_statistics.functionals(gaussian),
             "free_energy": self.free_energy,
             "free_energy_rate": self.power,
             "order_parameter": lambda model, t, state: _length(gaussian(state).mean),
