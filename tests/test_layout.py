@@ -134,3 +134,30 @@ def test_every_public_name_exists():
     assert "SA" in dir(flock)
     with pytest.raises(AttributeError):
         _ = flock.no_such_thing
+
+
+# Where the classes of a slot live: there alone may code ask for a class; elsewhere it asks the slot.
+SLOTS = {"kinds", "masks", "terms", "noise", "normalisation"}
+
+
+def classes_of_slots():
+    files = [path for name, path in FILES.items() if name.split(".")[0] in SLOTS]
+    nodes = [node for path in files for node in ast.parse(path.read_text()).body]
+    return {node.name for node in nodes if isinstance(node, ast.ClassDef)} | {
+        "Original",
+        "Rescaled",
+    }
+
+
+def test_nobody_asks_a_slot_for_its_class():
+    """A new kind, mask, term, noise or normalisation answers for itself, so no code may know it by name."""
+    known = classes_of_slots()
+    assert {"Softmax", "ALiBi", "Attention", "Brownian", "PostLN"} <= known
+    asked = []
+    for name, path in FILES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            call = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
+            if call and name.split(".")[0] not in SLOTS:
+                words = {word.id for word in ast.walk(node.args[1]) if isinstance(word, ast.Name)}
+                asked += [f"{name}:{node.lineno} {word}" for word in words & known]
+    assert not asked

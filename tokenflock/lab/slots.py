@@ -15,7 +15,6 @@ from ..errors import InputError, require
 from ..memory import require_bytes
 from ..schedule import Piecewise, Schedule
 from ..terms import Attention
-from ..terms.neurons import Neurons
 from ..terms.perceptron import ACTIVATIONS, Perceptron
 
 Numbers = float | Annotated[list[float], Field(min_length=1)]
@@ -289,7 +288,7 @@ class PerceptronSpec(Strict):
         own = (*LAW_SETTINGS, "activation", "inner", "outer", "bias")
         self._refuse(*own, why="each piece by itself; here pieces are given")
         parts = [piece.build(d) for piece in pieces]
-        constant = [part.weights for part in parts if isinstance(part.weights, Neurons)]
+        constant = [part.weights.at(0.0) for part in parts if part.weights.is_fixed]
         require(len(constant) == len(parts), "pieces must be perceptrons with constant weights")
         schedule = Piecewise(self.times or [], constant)
         activations = {piece.activation for piece in pieces}

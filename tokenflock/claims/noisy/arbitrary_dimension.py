@@ -185,8 +185,8 @@ def _waves(amplitudes: Array, u: Array) -> Array:
 @eqx.filter_jit
 def _rates(scheme: Galerkin, model: Dynamics, states: Array) -> tuple[Array, Array]:
     """dA/dt along the equation, and int rho |v - T grad log rho|^2, at every state."""
-    assert isinstance(model.noise, Brownian)
-    warmth = model.noise.temperature
+    warmth = model.temperature()
+    assert warmth is not None
 
     def one(state: Array) -> tuple[Array, Array]:
         damping = scheme.damping(model)
