@@ -55,7 +55,8 @@ def _gradient_attention(snapshot: Snapshot) -> Attention:
     model, attention = snapshot.model, interacting(snapshot)
     kind = attention.kind
     reasons = {
-        f"{kind.name} attention": not kind.has_energy,
+        # The metric of averages is the partition function of an exponential.
+        f"{kind.name} attention": not kind.has_energy or (kind.averages and not kind.exponential),
         "a model with further terms": len(model.parts()) > 1,
         f"the mask {type(attention.mask).__name__}": not attention.mask.sees_all,
         "noise": model.noise is not None,
