@@ -1,4 +1,4 @@
-// The perceptron w sigma(a x + b) of tokenflock/terms.py (2312.10794, eq. (2.8)).
+// The perceptron w sigma(a x + b) of tokenflock/terms/perceptron.py (2312.10794, eq. (2.8)).
 import { dimension } from "../spec/size.ts";
 import type { Spec } from "../spec/types.ts";
 import { normaliseRows } from "./linear.ts";
