@@ -50,8 +50,9 @@ def energy_violation(energy: np.ndarray, direction: int, time_axis: int) -> floa
     """
     steps = direction * np.diff(energy, axis=time_axis)
     before = np.abs(np.take(energy, range(energy.shape[time_axis] - 1), axis=time_axis))
-    if not np.all(energy > 0):
-        before = np.nanmax(np.abs(energy), axis=time_axis, keepdims=True)
+    # Rows after the end of a member are NaN.
+    if np.any(energy <= 0):
+        before = np.max(np.abs(np.nan_to_num(energy)), axis=time_axis, keepdims=True)
     relative = -steps / np.maximum(before, np.finfo(float).tiny)
     return float(max(0.0, np.nanmax(relative, initial=0.0)))
 

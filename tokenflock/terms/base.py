@@ -106,6 +106,8 @@ class Term(eqx.Module):
 
     def scaled(self, factor: Scalar) -> Term:
         """The term with `factor` times its field, where it is external; attention as it is."""
+        if not self.interacts:
+            raise InputError(f"{type(self).__name__} does not say what a multiple of it is")
         return self
 
     # --- what certificates of critical points ask of external terms --------------------------------
