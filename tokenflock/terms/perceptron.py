@@ -15,6 +15,7 @@ from ..measure import Measure
 from ..reduce import Reduction
 from ..runtime import ArrayLike, Scalar, known
 from ..schedule import Per, Schedule
+from ..theory.perceptron import LIPSCHITZ
 from .base import Kinks, Term
 from .neurons import Neurons, RandomNeurons, dimension_of, is_gradient
 
@@ -30,13 +31,15 @@ class Activation(eqx.Module):
     has_kink: bool = eqx.field(static=True, default=False)
 
 
-RELU = Activation("relu", jax.nn.relu, lambda s: jax.nn.relu(s) ** 2, 1.0, has_kink=True)
+RELU = Activation(
+    "relu", jax.nn.relu, lambda s: jax.nn.relu(s) ** 2, LIPSCHITZ["relu"], has_kink=True
+)
 # phi' = 2 s Phi(s). The primitive s^2 Phi(s) + s pdf(s) found in public code has an extra pdf(s).
 GELU = Activation(
     "gelu",
     lambda s: s * norm.cdf(s),
     lambda s: (s**2 - 1.0) * norm.cdf(s) + s * norm.pdf(s),
-    1.12891,
+    LIPSCHITZ["gelu"],
 )
 ACTIVATIONS = {activation.name: activation for activation in (RELU, GELU)}
 
