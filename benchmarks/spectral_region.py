@@ -42,7 +42,7 @@ def problem(n, d, beta):
     points = flock.uniform(flock.Sphere(d), n, seed=0).points
     mass = jnp.full(n, -np.log(n))
     return Problem(
-        flock.Softmax(), flock.Full(), jnp.asarray(beta), points, points, points, mass,
+        flock.kinds.Softmax(), flock.masks.Full(), jnp.asarray(beta), points, points, points, mass,
         drop_self=True, unit_keys=True, own_keys=True, own_values=True,
     )  # fmt: skip
 
@@ -96,7 +96,7 @@ def per_token(terms, d, degree):
 def row(d, beta, tol, terms, pairs):
     """One point of the map; no crossover where the series is refused."""
     degree = series.needed_degree(float(beta), series_dimension(d), tol)
-    size = choose_basis(d, degree, flock.Softmax(), own=True).size
+    size = choose_basis(d, degree, flock.kinds.Softmax(), own=True).size
     out = {"d": d, "beta": float(beta), "tol": tol, "degree": degree, "terms": size}
     if degree > min(LARGEST_DEGREE.get(d, degree), 2 * max(DEGREES[d])):
         return {**out, "crossover": None}

@@ -44,7 +44,7 @@ def moments(run: flock.Trajectory) -> np.ndarray:
 
 def end(model: flock.Dynamics, on: Fourier | Quantiles, **numerics: Any) -> np.ndarray:
     """Where a start on a discretisation ends."""
-    watch = flock.Save(every=T1, observe=[flock.fourier_moments(MOMENTS)])
+    watch = flock.Save(every=T1, observe=[flock.observables.fourier_moments(MOMENTS)])
     return moments(flock.solve(model, Density.from_law(on, law), T1, save=watch, **numerics))
 
 

@@ -16,10 +16,12 @@ from jaxtyping import install_import_hook  # noqa: E402
 CHECKED = [
     "tokenflock.space",
     "tokenflock.measure",
+    "tokenflock.starts",
     "tokenflock.connected_components",
     "tokenflock.masks",
     "tokenflock.kinds",
     "tokenflock.weights",
+    "tokenflock.random_weights",
     "tokenflock.reduce",
     "tokenflock.terms",
     "tokenflock.noise",

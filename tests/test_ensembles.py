@@ -79,7 +79,7 @@ def test_a_flow_that_gets_nowhere_is_lost_and_says_so(d):
     np.testing.assert_array_equal(run.time, [0.0, 0.0])
     assert np.all(np.isfinite(run["order_parameter"]))
     assert np.all(np.isnan(run["final_points"]))
-    with pytest.raises(flock.SolveError, match="2 of the 2 runs of this batch broke off"):
+    with pytest.raises(flock.errors.SolveError, match="2 of the 2 runs of this batch broke off"):
         flock.ensemble(flock.SA([4.0]), x0, 2.0, max_steps=3, **options)
     # One system alone.
     alone = flock.from_array(x0.space, x0.points[0])
@@ -144,7 +144,7 @@ def test_mean_and_error_of_the_samples():
     )
     np.testing.assert_allclose(mean, values.mean(axis=1))
     np.testing.assert_allclose(error**2, values.var(axis=1, ddof=1) / 7)
-    with pytest.raises(flock.InputError, match="no 'prompt' to average over"):
+    with pytest.raises(flock.errors.InputError, match="no 'prompt' to average over"):
         mean_and_error(run, "order_parameter", over="prompt")
     assert np.all(mean_and_error(run, "order_parameter", over="beta")[1] >= 0)
 
@@ -174,7 +174,7 @@ def test_refusals():
             "at least 1e-06",
         ),
     ):
-        with pytest.raises(flock.InputError, match=sentence):
+        with pytest.raises(flock.errors.InputError, match=sentence):
             flock.ensemble(model, x0, 1.0, **{"every": 0.5, "method": layers, **options})
 
 

@@ -85,7 +85,9 @@ def test_two_layers_are_a_run_and_have_derivatives_in_batches():
     assert abs(float(slope)) > 0.01
 
 
-@pytest.mark.parametrize("kind", [flock.Softmax(), flock.Hardmax()], ids=["softmax", "hardmax"])
+@pytest.mark.parametrize(
+    "kind", [flock.kinds.Softmax(), flock.kinds.Hardmax()], ids=["softmax", "hardmax"]
+)
 def test_tokens_that_are_not_there_move_nobody(kind):
     term = flock.Attention(flock.Weights(Q=Q[:1], K=K[:1], V=V[:1]), BETA, kind)
     dynamics = flock.Dynamics(None, term)

@@ -3,24 +3,27 @@
 import ast
 import functools
 import graphlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tokenflock.old_names import MOVED
+
 PACKAGE = Path(__file__).parent.parent / "tokenflock"
 
 # Lower modules first; a module may import from its own line and from lines above.
 LAYERS = [
-    {"errors", "runtime", "startup", "doors"},
+    {"errors", "runtime", "startup", "doors", "old_names"},
     {"names", "json_safe", "own_files", "part_names"},
     {"locking", "belonging", "zarr_files"},
     {"space", "connected_components", "masks", "theory", "schedule"},
-    {"measure", "kinds", "weights"},
+    {"measure", "starts", "kinds", "weights", "random_weights"},
     {"reduce"},
     {"terms"},
-    {"noise", "normalisation"},
+    {"noise", "normalisation", "frame"},
     {"dynamics", "methods", "outcomes"},
     {"batches", "density"},
     {"observables"},
@@ -136,8 +139,44 @@ def test_every_public_name_exists():
         _ = flock.no_such_thing
 
 
+def names_at_the_root():
+    """Names of values, and names of the submodules, that `tokenflock` offers."""
+    imported = [
+        node
+        for node in ast.parse((PACKAGE / "__init__.pyi").read_text()).body
+        if isinstance(node, ast.ImportFrom)
+    ]
+    values = [alias.name for node in imported if node.module for alias in node.names]
+    modules = [alias.name for node in imported if not node.module for alias in node.names]
+    return values, modules
+
+
+def test_the_root_has_about_sixty_names_and_no_two_alike():
+    """Neither a letter nor a case sets two names apart, nor a plural."""
+    values, modules = names_at_the_root()
+    assert len(values) <= 66
+    plain = [re.sub("s$", "", name.lower()) for name in values + modules]
+    alike = {name for name in plain if plain.count(name) > 1}
+    assert not alike
+
+
+def test_an_old_name_says_the_new_one():
+    import tokenflock as flock
+
+    values, modules = names_at_the_root()
+    for old, new in MOVED.items():
+        assert old not in values + modules
+        found = functools.reduce(getattr, new.split("."), flock)
+        assert found is not None
+        with pytest.raises(AttributeError, match=re.escape(f"is now tokenflock.{new}")):
+            getattr(flock, old)
+    assert not hasattr(flock, "Fourier")
+    with pytest.raises(ImportError, match=r"is now tokenflock\.meanfield\.Fourier"):
+        exec("from tokenflock import Fourier")
+
+
 # Where the classes of a slot live: there alone may code ask for a class; elsewhere it asks the slot.
-SLOTS = {"kinds", "masks", "terms", "noise", "normalisation"}
+SLOTS = {"kinds", "masks", "terms", "noise", "normalisation", "frame"}
 
 
 def classes_of_slots():

@@ -42,19 +42,19 @@ def test_laws():
     rho = -0.12
     gram = np.asarray(flock.equiangular(flock.Sphere(9), 8, correlation=rho).points)
     np.testing.assert_allclose(gram @ gram.T, (1 - rho) * np.eye(8) + rho, atol=1e-12)
-    assert np.all(np.asarray(flock.hemisphere(flock.Sphere(3), 50, seed=1).points)[:, 0] > 0)
+    assert np.all(np.asarray(flock.starts.hemisphere(flock.Sphere(3), 50, seed=1).points)[:, 0] > 0)
     centre = np.array([0.0, 2.0, 1.0])
-    cap = flock.cap(flock.Sphere(3), 50, seed=2, radius=0.2, centre=centre)
+    cap = flock.starts.cap(flock.Sphere(3), 50, seed=2, radius=0.2, centre=centre)
     away = angle(cap.points, jnp.asarray(centre / np.linalg.norm(centre)))
     assert float(jnp.max(away)) <= 0.2
-    groups = flock.mixture(flock.Sphere(3), np.eye(3), per_cluster=4, seed=3, radius=0.1)
+    groups = flock.starts.mixture(flock.Sphere(3), np.eye(3), per_cluster=4, seed=3, radius=0.1)
     assert groups.n == 12
     assert float(jnp.max(angle(groups.points[4:8], jnp.asarray([0.0, 1.0, 0.0])))) <= 0.1
     gaussian = flock.gaussian(flock.Sphere(100), 200, seed=4)
     assert float(jnp.mean(gaussian.radii)) == pytest.approx(10.0, rel=0.02)
-    spread = np.asarray(flock.box(flock.Euclidean(2), 500, seed=5, half_width=3.0).points)
+    spread = np.asarray(flock.starts.box(flock.Euclidean(2), 500, seed=5, half_width=3.0).points)
     assert np.abs(spread).max() <= 3.0 < np.abs(spread).max() * 1.05
-    arcs = flock.arcs(flock.Sphere(2), [0.0, 2.0], per_cluster=3, width=0.01, seed=6)
+    arcs = flock.starts.arcs(flock.Sphere(2), [0.0, 2.0], per_cluster=3, width=0.01, seed=6)
     np.testing.assert_allclose(
         np.arctan2(*np.asarray(arcs.points).T[::-1]), [0] * 3 + [2] * 3, atol=0.05
     )
@@ -62,7 +62,7 @@ def test_laws():
 
 def test_position_codes():
     words = np.random.default_rng(0).normal(size=(5, 6))
-    tokens = np.asarray(flock.with_positions(words).points)
+    tokens = np.asarray(flock.starts.with_positions(words).points)
     code = np.array(
         [
             [
@@ -115,7 +115,7 @@ REFUSALS = {
 @pytest.mark.parametrize("case", REFUSALS)
 def test_bad_input_gets_a_sentence(case):
     make, words = REFUSALS[case]
-    with pytest.raises(flock.InputError, match=words):
+    with pytest.raises(flock.errors.InputError, match=words):
         make()
 
 
@@ -125,9 +125,7 @@ def test_bad_input_gets_a_sentence(case):
 )
 def test_wrong_types_get_a_sentence_too(call, words):
     """In a process of its own: here the shape checks of the tests would speak first."""
-    code = (
-        f"import tokenflock as flock\ntry: {call}\nexcept flock.InputError as error: print(error)"
-    )
+    code = f"import tokenflock as flock\ntry: {call}\nexcept flock.errors.InputError as error: print(error)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert words in out.stdout
 
@@ -149,14 +147,14 @@ CHECKS = {
 @pytest.mark.parametrize("case", CHECKS)
 def test_models_refuse_tokens_they_cannot_act_on(case):
     model, words = CHECKS[case]
-    with pytest.raises(flock.InputError, match=words):
+    with pytest.raises(flock.errors.InputError, match=words):
         flock.solve(model, TOKENS, t1=1.0, rtol=1e-6, atol=1e-8)
 
 
 def test_masks_need_an_order():
     loose = flock.from_array(SPHERE, TOKENS.points, ordered=False)
-    for model in (flock.CausalSA(1.0), flock.Kinetic(1.0)):
-        with pytest.raises(flock.InputError, match="need an order"):
+    for model in (flock.CausalSA(1.0), flock.KineticFlow(1.0)):
+        with pytest.raises(flock.errors.InputError, match="need an order"):
             flock.solve(model, loose, t1=1.0, rtol=1e-6, atol=1e-8)
     flock.solve(flock.SA(1.0), loose, t1=0.1, rtol=1e-6, atol=1e-8)
 
@@ -164,11 +162,17 @@ def test_masks_need_an_order():
 def test_a_huge_dense_request_is_refused_with_its_size(monkeypatch):
     monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "1")
     many = flock.uniform(SPHERE, 20_000, seed=0)
-    with pytest.raises(flock.InputError, match=r"with Dense need about 8\.94 GiB.*Tiled"):
+    with pytest.raises(flock.errors.InputError, match=r"with Dense need about 8\.94 GiB.*Tiled"):
         flock.solve(flock.SA(1.0), many, t1=1.0, rtol=1e-6, atol=1e-8)
 
 
 def test_schemes_need_a_sphere():
-    flat = flock.box(flock.Euclidean(3), 4, seed=0, half_width=1.0)
-    with pytest.raises(flock.InputError, match="need tokens on a sphere"):
-        flock.solve(flock.SA(1.0, normalisation=flock.PreLN()), flat, t1=1.0, rtol=1e-6, atol=1e-8)
+    flat = flock.starts.box(flock.Euclidean(3), 4, seed=0, half_width=1.0)
+    with pytest.raises(flock.errors.InputError, match="need tokens on a sphere"):
+        flock.solve(
+            flock.SA(1.0, normalisation=flock.normalisation.PreLN()),
+            flat,
+            t1=1.0,
+            rtol=1e-6,
+            atol=1e-8,
+        )

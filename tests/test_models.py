@@ -148,7 +148,7 @@ def test_kinetic_model_divides_by_the_alibi_mass():
         factor = [MASS[j] * np.exp(-slope * (i - j) / N) for j in range(i)]
         pull = sum(f * beta * np.exp(beta * X[i] @ X[j]) * X[j] for j, f in enumerate(factor))
         expected[i] = project(X[i], pull / sum(factor))
-    measured = velocity(flock.Kinetic(beta, slope), TOKENS).points
+    measured = velocity(flock.KineticFlow(beta, slope), TOKENS).points
     np.testing.assert_allclose(measured, expected, rtol=1e-12, atol=1e-13)
     assert np.all(np.asarray(measured[0]) == 0.0)
 
@@ -157,7 +157,7 @@ def test_kinetic_pair_on_the_circle_is_the_papers_equation():
     """theta_2' = w'(theta_2 - theta_1), w = e^{beta cos}: -beta sin e^{beta cos}."""
     beta, angles = 1.4, np.array([0.3, 1.5])
     tokens = flock.from_angles(angles)
-    speed = velocity(flock.Kinetic(beta, 0.5), tokens).points[1]
+    speed = velocity(flock.KineticFlow(beta, 0.5), tokens).points[1]
     tangent = np.array([-np.sin(angles[1]), np.cos(angles[1])])
     gap = angles[1] - angles[0]
     assert float(speed @ tangent) == pytest.approx(-beta * np.sin(gap) * np.exp(beta * np.cos(gap)))
@@ -182,8 +182,8 @@ def test_sinkhorn_is_doubly_stochastic_and_matches_alternating_scaling():
 def test_sinkhorn_transports_the_mean_exactly():
     """Columns sum to one, so sum_i w_i x_i' = V sum_j w_j x_j on R^d; softmax violates it."""
     terms = {
-        "sinkhorn": flock.Attention(flock.Weights(V=V[:1]), 1.0, flock.Sinkhorn()),
-        "softmax": flock.Attention(flock.Weights(V=V[:1]), 1.0, flock.Softmax()),
+        "sinkhorn": flock.Attention(flock.Weights(V=V[:1]), 1.0, flock.kinds.Sinkhorn()),
+        "softmax": flock.Attention(flock.Weights(V=V[:1]), 1.0, flock.kinds.Softmax()),
     }
     drift = {
         name: MASS @ np.asarray(velocity(flock.Dynamics(None, term), FLAT).points)
@@ -226,7 +226,7 @@ def test_softmax_tends_to_hardmax():
     assert np.max(np.abs(gap)) < 1e-6
 
 
-@pytest.mark.parametrize("activation", [flock.RELU, flock.GELU], ids=["relu", "gelu"])
+@pytest.mark.parametrize("activation", [flock.terms.RELU, flock.terms.GELU], ids=["relu", "gelu"])
 def test_perceptron_terms(activation):
     sigma = {
         "relu": lambda s: np.maximum(s, 0),
@@ -240,7 +240,7 @@ def test_perceptron_terms(activation):
     np.testing.assert_allclose(velocity(model, TOKENS).points, expected + attention, atol=1e-12)
 
 
-@pytest.mark.parametrize("activation", [flock.RELU, flock.GELU], ids=["relu", "gelu"])
+@pytest.mark.parametrize("activation", [flock.terms.RELU, flock.terms.GELU], ids=["relu", "gelu"])
 def test_gradient_perceptron_is_half_the_gradient_of_its_potential(activation):
     """Catches the primitive s^2 Phi + s pdf found in public code: its derivative is not 2 s Phi."""
     term = flock.Perceptron.random(D, 4, seed=2, gradient=True, activation=activation)
@@ -254,7 +254,7 @@ def test_rescaled_frame_is_the_lab_frame_seen_from_e_tV():
     """K2.8: x = e^{TV} z, integrated both ways."""
     value = np.array([[0.5, 0.3], [-0.2, 0.8]])
     weights = flock.Weights(V=value)
-    x0 = flock.box(flock.Euclidean(2), 9, seed=3, half_width=1.0)
+    x0 = flock.starts.box(flock.Euclidean(2), 9, seed=3, half_width=1.0)
     options = {"t1": 2.0, "rtol": 1e-10, "atol": 1e-12}
     lab = flock.solve(flock.Dynamics(None, flock.Attention(weights)), x0, **options).final.points
     z = flock.solve(flock.RescaledSA(1.0, weights), x0, **options).final.points
@@ -283,14 +283,14 @@ def test_adaptive_steps_land_on_the_switches():
     np.testing.assert_allclose(measured, expected, atol=1e-8)
 
 
-class Cubic(flock.Weighted):
+class Cubic(flock.kinds.Weighted):
     """A kind nobody has published: weight (1 + s)^3."""
 
     def weight(self, scores, beta):
         return (1.0 + scores) ** 3
 
 
-class Pinned(flock.Term):
+class Pinned(flock.terms.Term):
     """A term nobody has published: the first token is nailed down."""
 
     def field(self, t, x, mu, reduction):
@@ -343,6 +343,6 @@ def test_self_term_keeps_relative_accuracy_far_below_rounding():
 
 
 def test_states_of_a_measure_are_what_a_model_starts_from():
-    state = flock.SA(1.0, normalisation=flock.PreLN()).particles(TOKENS)
+    state = flock.SA(1.0, normalisation=flock.normalisation.PreLN()).particles(TOKENS)
     assert isinstance(state, Particles)
     np.testing.assert_array_equal(state.radii, np.ones(N))

@@ -112,18 +112,18 @@ def test_adaptive_steps_stop_at_every_switch():
 
 
 def test_weights_that_change_have_no_single_matrix():
-    with pytest.raises(flock.InputError, match=r"perceptron\.weights\.at\(t\)"):
+    with pytest.raises(flock.errors.InputError, match=r"perceptron\.weights\.at\(t\)"):
         _ = FRESH.inner
-    with pytest.raises(flock.InputError, match="not both"):
+    with pytest.raises(flock.errors.InputError, match="not both"):
         flock.Perceptron([[1.0]], [[1.0]], weights=FRESH.weights)
-    with pytest.raises(flock.InputError, match="period must be positive, got -1"):
+    with pytest.raises(flock.errors.InputError, match="period must be positive, got -1"):
         flock.Perceptron.random(D, 5, seed=1, period=-1.0)
 
 
 def test_a_landscape_wants_constant_weights():
     """The energy of a gradient that is redrawn follows its time; a landscape has none."""
     term = flock.Perceptron.random(2, 3, seed=1, gradient=True, period=0.1)
-    with pytest.raises(flock.InputError, match="change with time"):
+    with pytest.raises(flock.errors.InputError, match="change with time"):
         flock.meanfield.landscape.find_critical(
             flock.USA(2.0, plus=term), flock.uniform(flock.Sphere(2), 4, seed=0), "ascent"
         )

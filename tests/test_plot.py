@@ -31,7 +31,7 @@ def drawn(name):
         return flock.solve(flock.SA(4.0), flock.uniform(space, 12, seed=0), **OPTIONS)
     if name == "plane":
         save = flock.Save(every=0.5, states=True, observe=[flock.clusters(distance=0.1)])
-        box = flock.box(flock.Euclidean(2), 8, seed=0, half_width=1.0)
+        box = flock.starts.box(flock.Euclidean(2), 8, seed=0, half_width=1.0)
         return flock.solve(flock.RescaledSA(1.0), box, **{**OPTIONS, "save": save})
     tokens = flock.uniform(flock.Sphere(3), 6, seed=0, samples=2)
     return flock.solve(flock.SA(np.array([1.0, 4.0])), tokens, **OPTIONS)
@@ -75,7 +75,7 @@ def test_the_attention_of_a_head_names_it(sphere):
     figure = sphere.plot("attention", head=0)
     assert "head" not in figure.axes[0].get_title()  # there is only one
     plt.close(figure)
-    with pytest.raises(flock.InputError, match="head is an index from 0 to 0, got 1"):
+    with pytest.raises(flock.errors.InputError, match="head is an index from 0 to 0, got 1"):
         sphere.plot("attention", head=1)
 
 
@@ -94,7 +94,7 @@ def test_runs_without_states_show_their_ends(sphere):
     figure = light.plot("tokens")
     assert len(figure.axes) == 2
     plt.close(figure)
-    with pytest.raises(flock.InputError, match="saved states"):
+    with pytest.raises(flock.errors.InputError, match="saved states"):
         light.animate("nowhere.gif")
 
 
@@ -102,7 +102,7 @@ def test_of_many_tokens_some_are_shown():
     """All pairs of a hundred thousand tokens would be 80 GB."""
     start = flock.uniform(flock.Sphere(2), 100_000, seed=0)
     run = flock.solve(
-        flock.Kinetic(1.0, 1.0),
+        flock.KineticFlow(1.0, 1.0),
         start,
         0.1,
         method=flock.Layers(0.1),
@@ -114,11 +114,11 @@ def test_of_many_tokens_some_are_shown():
 
 
 def test_wrong_requests_get_a_sentence(sphere, tmp_path):
-    with pytest.raises(flock.InputError, match="kind must be one of"):
+    with pytest.raises(flock.errors.InputError, match="kind must be one of"):
         sphere.plot("pie")
-    with pytest.raises(flock.InputError, match=r"ends in \.mp4 or \.gif"):
+    with pytest.raises(flock.errors.InputError, match=r"ends in \.mp4 or \.gif"):
         sphere.animate(tmp_path / "film.avi")
-    with pytest.raises(flock.StoreError, match="cannot write"):
+    with pytest.raises(flock.errors.StoreError, match="cannot write"):
         sphere.animate(tmp_path / "missing" / "film.gif")
     assert list(tmp_path.iterdir()) == []
 

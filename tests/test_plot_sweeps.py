@@ -15,7 +15,7 @@ from made_pictures import (
     sweep,
 )
 
-from tokenflock import InputError
+from tokenflock.errors import InputError
 from tokenflock.plot import draw_sweep
 from tokenflock.plot.sweep_numbers import statistics
 from tokenflock.plot.sweep_scales import Scale, influence, is_log

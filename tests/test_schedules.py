@@ -30,7 +30,7 @@ MODELS = {
     "neurons": (lambda w: with_attention(flock.Perceptron(weights=w)), NEURONS),
     "drift": (lambda m: with_attention(flock.Drift(m)), [A, A.T]),
     "potential": (lambda s: with_attention(flock.Potential(height, s)), [1.0, -2.0]),
-    "alpha": (lambda a: flock.SA(2.0, normalisation=flock.NGPT(a)), [1.0, 0.2]),
+    "alpha": (lambda a: flock.SA(2.0, normalisation=flock.normalisation.NGPT(a)), [1.0, 0.2]),
     "density beta": (lambda b: flock.USA(b), [0.5, 1.5]),
     "density temperature": (lambda t: flock.NoisyUSA(1.0, temperature=t), [0.1, 0.6]),
 }
@@ -42,7 +42,7 @@ def run(model, start, t1):
 
 def start_of(name):
     if name.startswith("density"):
-        return flock.Density.from_law(flock.Fourier(24), flock.laws.cosine(0.3))
+        return flock.Density.from_law(flock.meanfield.Fourier(24), flock.laws.cosine(0.3))
     return X0
 
 
@@ -105,7 +105,7 @@ def test_derivatives_by_the_values_of_the_pieces():
 
 def test_the_time_of_a_mixed_scheme_has_a_derivative():
     def end(tau):
-        model = flock.SA(2.0, normalisation=flock.MixLN(tau))
+        model = flock.SA(2.0, normalisation=flock.normalisation.MixLN(tau))
         return jnp.sum(jnp.sin(run(model, X0, 1.5).states[-1] * jnp.arange(3.0)))
 
     step = 1e-4
@@ -120,7 +120,9 @@ def test_observables_see_the_numbers_in_force():
     found = flock.solve(model, X0, 1.5, **TIGHT, save=save)
     for row, beta in ((1, 0.5), (2, 4.0)):
         mu = X0.at(jnp.asarray(found.states[row]))
-        exact = flock.energy(flock.Snapshot(jnp.zeros(()), mu, flock.SA(beta), flock.Dense()))
+        exact = flock.energy(
+            flock.observables.Snapshot(jnp.zeros(()), mu, flock.SA(beta), flock.Dense())
+        )
         assert found.array("energy")[row] == pytest.approx(float(exact), rel=1e-12)
     assert "energy_violation" not in found.health
 
@@ -146,7 +148,7 @@ def test_a_stored_run_knows_its_schedule(tmp_path):
     ],
 )
 def test_schedules_that_are_none_are_refused(make, words):
-    with pytest.raises(flock.InputError, match=words):
+    with pytest.raises(flock.errors.InputError, match=words):
         make()
 
 
@@ -155,8 +157,12 @@ def test_schedules_that_are_none_are_refused(make, words):
 BATCHES = {
     "temperature": (lambda v: flock.NoisyUSA(1.0, temperature=v), [0.1, 0.5], {"dt": 0.1}),
     "slope": (lambda v: flock.CausalSA(2.0, slope=v), [0.5, 3.0], TIGHT),
-    "alpha": (lambda v: flock.SA(2.0, normalisation=flock.NGPT(v)), [1.0, 0.3], TIGHT),
-    "tau": (lambda v: flock.SA(2.0, normalisation=flock.MixLN(v)), [0.3, 0.6], TIGHT),
+    "alpha": (
+        lambda v: flock.SA(2.0, normalisation=flock.normalisation.NGPT(v)),
+        [1.0, 0.3],
+        TIGHT,
+    ),
+    "tau": (lambda v: flock.SA(2.0, normalisation=flock.normalisation.MixLN(v)), [0.3, 0.6], TIGHT),
     "bias": (lambda v: flock.SigmoidSA(2.0, bias=v), [0.0, 1.0], TIGHT),
     "matrix": (lambda v: with_attention(flock.Drift(v)), [A, A.T], TIGHT),
     "strength": (lambda v: with_attention(flock.Potential(height, v)), [1.0, -1.0], TIGHT),
@@ -178,7 +184,7 @@ def test_a_vector_of_anything_is_a_batch(name):
 
 def test_numbers_that_change_together_need_one_length():
     model = flock.Dynamics(None, flock.Attention(beta=[1.0, 2.0]), flock.Brownian(jnp.ones(3)))
-    with pytest.raises(flock.InputError, match="one length"):
+    with pytest.raises(flock.errors.InputError, match="one length"):
         flock.solve(model, X0, 1.0, dt=0.1)
 
 

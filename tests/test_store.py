@@ -113,19 +113,19 @@ class TestDamage:
     @pytest.mark.parametrize("variable", ["states", "energy", "time"])
     def test_a_damaged_chunk_is_refused(self, stored, damage, variable):
         damage(chunk(stored, variable))
-        with pytest.raises(flock.StoreError, match="not a readable tokenflock store"):
+        with pytest.raises(flock.errors.StoreError, match="not a readable tokenflock store"):
             flock.open(stored)
 
     @pytest.mark.parametrize("damage", [truncate, garbage, Path.unlink])
     @pytest.mark.parametrize("place", ["zarr.json", "states/zarr.json"])
     def test_a_damaged_header_is_refused(self, stored, damage, place):
         damage(stored / place)
-        with pytest.raises(flock.StoreError, match="not a readable tokenflock store"):
+        with pytest.raises(flock.errors.StoreError, match="not a readable tokenflock store"):
             flock.open(stored)
 
     def test_a_missing_array_is_named(self, stored):
         shutil.rmtree(stored / "energy")
-        with pytest.raises(flock.StoreError, match="changed in energy"):
+        with pytest.raises(flock.errors.StoreError, match="changed in energy"):
             flock.open(stored)
 
     def test_another_programs_store_is_refused(self, tmp_path):
@@ -134,23 +134,23 @@ class TestDamage:
         xr.Dataset({"a": ("x", np.arange(3.0))}).to_zarr(
             tmp_path / "other.zarr", zarr_format=3, consolidated=False
         )
-        with pytest.raises(flock.StoreError, match="its format is None"):
+        with pytest.raises(flock.errors.StoreError, match="its format is None"):
             flock.open(tmp_path / "other.zarr")
 
     def test_what_is_not_there_or_not_a_store(self, tmp_path):
         (tmp_path / "file").write_text("hello")
         (tmp_path / "folder").mkdir()
         for name, words in (("nothing", "does not exist"), ("file", "not a"), ("folder", "not a")):
-            with pytest.raises(flock.StoreError, match=words):
+            with pytest.raises(flock.errors.StoreError, match=words):
                 flock.open(tmp_path / name)
-        with pytest.raises(flock.StoreError, match="cannot open"):
+        with pytest.raises(flock.errors.StoreError, match="cannot open"):
             flock.open("a" * 5000)
 
 
 class TestWriting:
     def test_an_existing_store_is_kept_unless_asked(self, run, stored):
         before = (stored / "zarr.json").stat().st_mtime_ns
-        with pytest.raises(flock.StoreError, match="exists"):
+        with pytest.raises(flock.errors.StoreError, match="exists"):
             run.save(stored)
         assert (stored / "zarr.json").stat().st_mtime_ns == before
         run.save(stored, overwrite=True)
@@ -158,7 +158,7 @@ class TestWriting:
 
     def test_under_a_file(self, run, tmp_path):
         (tmp_path / "file").write_text("")
-        with pytest.raises(flock.StoreError, match="cannot write"):
+        with pytest.raises(flock.errors.StoreError, match="cannot write"):
             run.save(tmp_path / "file" / "run.zarr")
 
     @pytest.mark.parametrize("name", ["fsync", "replace"])
@@ -167,7 +167,7 @@ class TestWriting:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(os, name, full)
-        with pytest.raises(flock.StoreError, match="No space left on device"):
+        with pytest.raises(flock.errors.StoreError, match="No space left on device"):
             run.save(tmp_path / "run.zarr")
         assert list(tmp_path.iterdir()) == []
 
@@ -177,7 +177,7 @@ class TestWriting:
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", full)
-            with pytest.raises(flock.StoreError):
+            with pytest.raises(flock.errors.StoreError):
                 run.save(stored, overwrite=True)
         same(run, flock.open(stored))
         assert [item.name for item in stored.parent.iterdir()] == ["run.zarr"]
@@ -195,7 +195,7 @@ class TestWriting:
         # No file may grow beyond this, as if the disk were full by then.
         resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
         try:
-            with pytest.raises(flock.StoreError, match="cannot write") as told:
+            with pytest.raises(flock.errors.StoreError, match="cannot write") as told:
                 large.save(tmp_path / "run.zarr")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -206,7 +206,10 @@ class TestWriting:
         assert list(tmp_path.iterdir()) == []
 
     def test_two_that_save_together(self, run, stored):
-        with only_writer_of(stored), pytest.raises(flock.StoreError, match="is being written by"):
+        with (
+            only_writer_of(stored),
+            pytest.raises(flock.errors.StoreError, match="is being written by"),
+        ):
             run.save(stored, overwrite=True)
         same(run, flock.open(stored))
 
@@ -246,8 +249,13 @@ MODELS = [
     flock.StochasticSA(1.0, 0.5),
     flock.SA(1.0, plus=flock.Perceptron.random(d=3, width=4, seed=2)),
     flock.SA(1.0, plus=flock.Perceptron.random(d=3, width=4, seed=2, period=0.1, per="sample")),
-    flock.SA(1.0, flock.RandomWeights(d=3, seed=1, heads=2, Q=flock.GOE(), V=-1.0, period=0.5)),
-    flock.SA(1.0, normalisation=flock.MixLN(2.0)),
+    flock.SA(
+        1.0,
+        flock.random_weights.RandomWeights(
+            d=3, seed=1, heads=2, Q=flock.random_weights.GOE(), V=-1.0, period=0.5
+        ),
+    ),
+    flock.SA(1.0, normalisation=flock.normalisation.MixLN(2.0)),
     flock.SA(1.0, flock.Piecewise([1.0], [flock.Weights(V=1.0), flock.Weights(V=-1.0)])),
 ]
 
@@ -273,11 +281,11 @@ class TestDescriptions:
 
     def test_a_users_function_is_named_but_not_rebuilt(self):
         model = flock.KernelFlow(lambda u: u**3)
-        with pytest.raises(flock.StoreError, match="lambda"):
+        with pytest.raises(flock.errors.StoreError, match="lambda"):
             rebuild(json.loads(json.dumps(describe(model))))
 
     def test_an_unknown_class_is_not_instantiated(self):
-        with pytest.raises(flock.StoreError, match="class 'Popen', which is not part"):
+        with pytest.raises(flock.errors.StoreError, match="class 'Popen', which is not part"):
             rebuild({"class": "Popen", "args": "true"})
 
     def test_measures_keep_their_weights(self):

@@ -133,7 +133,7 @@ def test_what_we_could_not_have_written_is_refused_before_zarr_reads_it(
     make(store, tmp_path / "trap")
     monkeypatch.setattr(xr, "open_zarr", lambda *a, **k: pytest.fail("it was opened"))
     for reader in (require_own_format, open_zarr, flock.open, read_replay):
-        with pytest.raises(flock.StoreError, match=HOSTILE[make]):
+        with pytest.raises(flock.errors.StoreError, match=HOSTILE[make]):
             reader(store)
     assert not (tmp_path / "trap").exists()
 
@@ -142,7 +142,7 @@ def test_a_pickle_is_not_decoded_even_where_numcodecs_would(store, tmp_path, mon
     """Its own guard is the last one, and anybody may have switched it off."""
     monkeypatch.setattr(numcodecs.pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
     all_of_format_2(store, tmp_path / "trap")
-    with pytest.raises(flock.StoreError, match="format 2"):
+    with pytest.raises(flock.errors.StoreError, match="format 2"):
         flock.open(store)
     assert not (tmp_path / "trap").exists()
     # The trap is one: Zarr itself springs it.
@@ -160,7 +160,7 @@ def test_a_sweep_of_a_stranger_on_the_page(tmp_path):
     values.to_zarr(place, zarr_format=3, consolidated=False)
     assert read_replay(place)["kind"] == "sweep"
     changed(place / "mean", codecs=[{"name": "bytes"}, {"name": "numcodecs.zlib"}])
-    with pytest.raises(flock.StoreError, match=r"written with 'numcodecs.zlib'"):
+    with pytest.raises(flock.errors.StoreError, match=r"written with 'numcodecs.zlib'"):
         read_replay(place)
 
 
@@ -172,7 +172,7 @@ def test_the_coordinate_of_a_list_of_results(store):
 
 def test_an_export_says_it_with_exit_code_2(store, tmp_path):
     codec_of_numcodecs(store, None)
-    with pytest.raises(flock.StoreError, match="numcodecs"):
+    with pytest.raises(flock.errors.StoreError, match="numcodecs"):
         find_result(store).dataset()
     out = CliRunner().invoke(
         app, ["export", str(store), "--to", "csv", "--out", str(tmp_path / "x")]
@@ -202,5 +202,5 @@ def test_a_pipe_in_the_place_of_metadata_is_not_waited_for(store):
 
     (store / "energy" / "zarr.json").unlink()
     os.mkfifo(store / "energy" / "zarr.json")
-    with pytest.raises(flock.StoreError):
+    with pytest.raises(flock.errors.StoreError):
         flock.open(store)

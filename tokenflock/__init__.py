@@ -13,6 +13,7 @@ the import on JAX computes in float64 (see startup.py).
 import lazy_loader
 
 from .doors import open_doors
+from .old_names import refusing
 from .startup import set_up_jax
 
 __version__ = "0.1.0"
@@ -24,4 +25,5 @@ open_doors(
     animate="tokenflock.plot:animate",
     view="tokenflock.web.notebook:make_view",
 )
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_look_up, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = refusing(_look_up)

@@ -1,74 +1,55 @@
-from . import kinetic as kinetic
-from . import meanfield as meanfield
-from . import random_depth as random_depth
-from . import theory as theory
-from . import training as training
+# The submodules, each a concept, in one statement.
+# isort: off
+from . import (
+    construct as construct,
+    errors as errors,
+    frame as frame,
+    integrate as integrate,
+    kinds as kinds,
+    kinetic as kinetic,
+    masks as masks,
+    meanfield as meanfield,
+    noise as noise,
+    normalisation as normalisation,
+    observables as observables,
+    random_depth as random_depth,
+    random_weights as random_weights,
+    reduce as reduce,
+    schedule as schedule,
+    starts as starts,
+    states as states,
+    terms as terms,
+    testing as testing,
+    theory as theory,
+    tracing as tracing,
+    training as training,
+)
+
+# isort: on
 from .claims import check as check
-from .construct import interpolate_sequences as interpolate_sequences
 from .density import Density as Density
 from .dynamics import Dynamics as Dynamics
-from .dynamics import Original as Original
-from .dynamics import Rescaled as Rescaled
 from .ensembles import ensemble as ensemble
-from .errors import InputError as InputError
-from .errors import SolveError as SolveError
-from .errors import StoreError as StoreError
-from .errors import TokenflockError as TokenflockError
-from .integrate import Checkpointed as Checkpointed
-from .integrate import Direct as Direct
 from .integrate import Layers as Layers
 from .integrate import LogTime as LogTime
 from .integrate import Merge as Merge
-from .integrate import Physical as Physical
 from .integrate import Save as Save
 from .integrate import Stiff as Stiff
-from .integrate import Stop as Stop
 from .integrate import at_clusters as at_clusters
 from .integrate import at_diameter as at_diameter
 from .integrate import solve as solve
 from .integrate import when as when
-from .kinds import L2 as L2
-from .kinds import Hardmax as Hardmax
-from .kinds import Kernel as Kernel
-from .kinds import Kind as Kind
-from .kinds import Linear as Linear
-from .kinds import Sigmoid as Sigmoid
-from .kinds import Sinkhorn as Sinkhorn
-from .kinds import Softmax as Softmax
-from .kinds import Unnormalised as Unnormalised
-from .kinds import Weighted as Weighted
-from .kinetic.layered import Layered as Layered
-from .masks import ALiBi as ALiBi
-from .masks import Causal as Causal
-from .masks import Full as Full
-from .masks import Mask as Mask
 from .meanfield import laws as laws
-from .meanfield.circle import Fourier as Fourier
-from .meanfield.moments import Moments as Moments
-from .meanfield.moments import normal as normal
-from .meanfield.quantiles import Quantiles as Quantiles
-from .meanfield.sphere import Harmonics as Harmonics
-from .meanfield.zonal import Zonal as Zonal
 from .measure import Measure as Measure
-from .measure import arcs as arcs
-from .measure import box as box
-from .measure import cap as cap
-from .measure import equiangular as equiangular
 from .measure import from_angles as from_angles
 from .measure import from_array as from_array
-from .measure import gaussian as gaussian
-from .measure import hemisphere as hemisphere
-from .measure import mixture as mixture
-from .measure import perturbed as perturbed
-from .measure import uniform as uniform
-from .measure import with_positions as with_positions
 from .models import L2SA as L2SA
 from .models import SA as SA
 from .models import USA as USA
 from .models import CausalSA as CausalSA
 from .models import HardmaxFlow as HardmaxFlow
 from .models import KernelFlow as KernelFlow
-from .models import Kinetic as Kinetic
+from .models import KineticFlow as KineticFlow
 from .models import LinearSA as LinearSA
 from .models import NoisyUSA as NoisyUSA
 from .models import RescaledSA as RescaledSA
@@ -76,85 +57,37 @@ from .models import SigmoidSA as SigmoidSA
 from .models import SinkhornSA as SinkhornSA
 from .models import StochasticSA as StochasticSA
 from .noise import Brownian as Brownian
-from .noise import CommonNoise as CommonNoise
-from .normalisation import NGPT as NGPT
-from .normalisation import MixLN as MixLN
-from .normalisation import PeriLN as PeriLN
-from .normalisation import PostLN as PostLN
-from .normalisation import PreLN as PreLN
-from .normalisation import SqrtScaling as SqrtScaling
-from .observables import Observable as Observable
-from .observables import Snapshot as Snapshot
 from .observables import attention_entropy as attention_entropy
-from .observables import attention_matrix as attention_matrix
-from .observables import attention_rank as attention_rank
-from .observables import cluster_centres as cluster_centres
-from .observables import cluster_labels as cluster_labels
-from .observables import cluster_masses as cluster_masses
-from .observables import cluster_sizes as cluster_sizes
 from .observables import clusters as clusters
-from .observables import convex_hull_volume as convex_hull_volume
 from .observables import diameter as diameter
-from .observables import dissipation as dissipation
 from .observables import effective_rank as effective_rank
 from .observables import energy as energy
-from .observables import energy_rate as energy_rate
 from .observables import entropy as entropy
-from .observables import fourier_moments as fourier_moments
 from .observables import free_energy as free_energy
-from .observables import free_energy_rate as free_energy_rate
-from .observables import gram_histogram as gram_histogram
-from .observables import largest_density as largest_density
-from .observables import leader_mask as leader_mask
-from .observables import leaders as leaders
-from .observables import mean_radius as mean_radius
-from .observables import merge_events as merge_events
-from .observables import min_alignment as min_alignment
 from .observables import order_parameter as order_parameter
-from .observables import pair_fraction as pair_fraction
-from .observables import peaks as peaks
-from .observables import renyi_centre_mask as renyi_centre_mask
-from .observables import renyi_centres as renyi_centres
-from .observables import scaled_energy as scaled_energy
-from .observables import sinkhorn_divergence as sinkhorn_divergence
 from .observables import speed as speed
-from .observables import strong_centre_mask as strong_centre_mask
-from .observables import strong_centres as strong_centres
-from .observables import w2 as w2
-from .random_depth import HeadLaw as HeadLaw
-from .random_depth import random_chains as random_chains
 from .records import runs as runs
-from .reduce import Auto as Auto
 from .reduce import Dense as Dense
 from .reduce import GpuKernel as GpuKernel
 from .reduce import Sharded as Sharded
 from .reduce import Spectral as Spectral
 from .reduce import Tiled as Tiled
 from .schedule import Piecewise as Piecewise
-from .schedule import Schedule as Schedule
 from .space import Euclidean as Euclidean
 from .space import Sphere as Sphere
-from .states import State as State
+from .starts import equiangular as equiangular
+from .starts import gaussian as gaussian
+from .starts import perturbed as perturbed
+from .starts import uniform as uniform
 from .store import open as open
 from .sweeps.api import sweep as sweep
 from .sweeps.reading import open_sweep as open_sweep
 from .terms import Attention as Attention
 from .terms import Drift as Drift
 from .terms import Potential as Potential
-from .terms import Term as Term
-from .terms.perceptron import GELU as GELU
-from .terms.perceptron import RELU as RELU
 from .terms.perceptron import Perceptron as Perceptron
-from .tracing import Interventions as Interventions
-from .tracing import retrieval_response as retrieval_response
 from .tracing import trace as trace
 from .trajectory import Trajectory as Trajectory
-from .weights import GOE as GOE
-from .weights import Ginibre as Ginibre
-from .weights import PositiveSemidefinite as PositiveSemidefinite
-from .weights import Product as Product
-from .weights import RandomWeights as RandomWeights
 from .weights import Weights as Weights
-from .weights import Wigner as Wigner
 
 __version__: str

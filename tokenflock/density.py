@@ -9,7 +9,7 @@ n -> infinity of the tokens, d_t mu + div(mu v[mu]) = T Laplacian mu. `on` says 
 | Quantiles(n) | any measure on the circle, also as it becomes atoms | equal-mass characteristics |
 | Zonal(d, degree) | densities on S^{d-1} that are symmetric about an axis | Gegenbauer coefficients |
 | Harmonics(degree) | densities on S^2 | spherical-harmonic coefficients |
-| Layered(positions, modes) | a density on the circle per position of a causal prompt | coefficients of each |
+| LayeredDensity(positions, modes) | a density on the circle per position of a prompt | coefficients of each |
 | Moments(d) | Gaussian measures on R^d | mean and covariance |
 
 Densities are relative to the uniform probability: the uniform measure has density 1 everywhere.

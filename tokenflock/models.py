@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .dynamics import Dynamics, Rescaled
+from .dynamics import Dynamics
 from .errors import require
+from .frame import Rescaled
 from .kinds import L2 as l2_kind
 from .kinds import (
     Convention,
@@ -68,7 +69,7 @@ def CausalSA(
     return _model("CausalSA", Attention(weights, beta, Softmax(), mask))
 
 
-def Kinetic(beta: ArrayLike | Schedule, slope: float = 0.0) -> Dynamics:
+def KineticFlow(beta: ArrayLike | Schedule, slope: float = 0.0) -> Dynamics:
     """theta_j' = Z_j^{-1} sum_{k<j} e^{-slope (j-k)/n} w'(theta_j - theta_k) (2605.09213).
 
     w = e^{beta cos}; no self term, so the first token rests. |slope| <= 700: then no weight leaves the range
@@ -76,13 +77,13 @@ def Kinetic(beta: ArrayLike | Schedule, slope: float = 0.0) -> Dynamics:
     """
     require(
         is_traced(slope) or abs(float(slope)) <= STEEPEST,
-        f"Kinetic needs a slope between -{STEEPEST:g} and {STEEPEST:g}, got {slope}: weights "
+        f"KineticFlow needs a slope between -{STEEPEST:g} and {STEEPEST:g}, got {slope}: weights "
         "e^{-slope (j-k)/n} of short prompts leave the range of doubles beyond; use a smaller one, or, for "
         f"prompts of more than slope/{STEEPEST:g} tokens, the slots themselves: Attention(None, beta, "
         "Unnormalised('kinetic'), ALiBi(slope, self_term=False))",
     )
     attention = Attention(None, beta, Unnormalised("kinetic"), ALiBi(slope, self_term=False))
-    return _model("Kinetic", attention)
+    return _model("KineticFlow", attention)
 
 
 def SinkhornSA(beta: ArrayLike | Schedule, weights: Schedule | None = None) -> Dynamics:
@@ -163,7 +164,7 @@ MODELS = {
         SA,
         USA,
         CausalSA,
-        Kinetic,
+        KineticFlow,
         SinkhornSA,
         L2SA,
         SigmoidSA,

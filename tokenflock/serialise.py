@@ -25,11 +25,13 @@ HOMES = [
     "kinds",
     "schedule",
     "weights",
+    "random_weights",
     "terms",
     "terms.neurons",
     "noise",
     "normalisation",
     "dynamics",
+    "frame",
     "space",
     "measure",
     "density",
@@ -57,7 +59,7 @@ HOMES = [
 
 
 # Classes that stores of release 0.1 know by another name.
-RENAMED = {"Lab": "Original"}
+RENAMED = {"Lab": "Original", "Layered": "LayeredDensity"}
 
 
 def describe(value: Any) -> Any:

@@ -121,7 +121,7 @@ class Euclidean(Space):
 
     def sample_uniform(self, key: Array, shape: tuple[int, ...]) -> Array:
         raise InputError(
-            "R^d has no uniform law; use flock.box(Euclidean(d), n, half_width, seed) "
+            "R^d has no uniform law; use flock.starts.box(Euclidean(d), n, half_width, seed) "
             "or flock.gaussian(Euclidean(d), n, scale, seed)"
         )
 

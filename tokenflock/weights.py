@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import abc
 import functools
+from collections.abc import Callable
 from typing import ClassVar, TypeGuard
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from .errors import InputError, require
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
-from .schedule import Per, Piecewise, Schedule, check_draws, layer_key, switches
+from .schedule import Piecewise, Schedule
 
 # V = c B and B = B^T are asked to this relative accuracy: matrix products of exact data reach it.
 TIED_TOLERANCE = 1e-10
@@ -105,8 +105,13 @@ class Weights(HeadSchedule):
     @known()
     def gaussian(d: int, seed: int, heads: int = 1, scale: float | None = None) -> Weights:
         """Q, K, V with independent N(0, scale^2) entries; default scale d^{-1/2}."""
-        entry = Ginibre(d**-0.5 if scale is None else scale)
-        return RandomWeights(d=d, seed=seed, heads=heads, Q=entry, K=entry, V=entry).at(0.0)
+        require(heads >= 1, f"heads must be at least 1, got {heads}")
+        size = d**-0.5 if scale is None else scale
+
+        def entries(key: Array) -> Array:
+            return size * jr.normal(key, (d, d), dtype=jnp.float64)
+
+        return Weights(**{name: draw_heads(jr.key(seed), name, heads, entries) for name in "QKV"})
 
     def matrices(self) -> dict[str, Array]:
         """The entries that are matrices (not the identity, not a number)."""
@@ -187,6 +192,11 @@ class Weights(HeadSchedule):
         return jnp.where(tied, ratio, 0.0)
 
 
+def draw_heads(key: Array, name: str, heads: int, draw: Callable[[Array], Array]) -> Array:
+    """The matrix of this name, drawn independently for every head."""
+    return jax.vmap(draw)(jr.split(jr.fold_in(key, ord(name)), heads))
+
+
 def _is_number(value: object) -> TypeGuard[float]:
     """A number, or a vector of them: a batch."""
     return value is not None and np.ndim(value) <= 1  # type: ignore[arg-type]
@@ -217,141 +227,6 @@ def _apply(matrix: Array | None, x: Array, heads: int) -> Array:
     if matrix.ndim == 0:
         return jnp.broadcast_to(matrix * x, (heads, *x.shape))
     return jnp.einsum("nd,hkd->hnk", x, matrix)
-
-
-class Law(eqx.Module):
-    """Law of one random matrix."""
-
-    @abc.abstractmethod
-    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
-        """One draw."""
-
-
-class Ginibre(Law):
-    """Independent N(0, scale^2) entries."""
-
-    scale: float = 1.0
-
-    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
-        return self.scale * jr.normal(key, (d, d), dtype=jnp.float64)
-
-
-class Wigner(Law):
-    """Symmetric; independent N(0, scale^2) entries on and above the diagonal."""
-
-    scale: float = 1.0
-
-    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
-        upper = jnp.triu(jr.normal(key, (d, d), dtype=jnp.float64))
-        return self.scale * (upper + jnp.triu(upper, 1).T)
-
-
-class GOE(Law):
-    """scale (G + G^T)/sqrt 2: off-diagonal variance scale^2, diagonal 2 scale^2; law invariant by O(d)."""
-
-    scale: float = 1.0
-
-    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
-        g = jr.normal(key, (d, d), dtype=jnp.float64)
-        return self.scale * (g + g.T) / jnp.sqrt(2.0)
-
-
-class PositiveSemidefinite(Law):
-    """scale G G^T with G of independent N(0, 1) entries."""
-
-    scale: float = 1.0
-
-    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
-        g = jr.normal(key, (d, d), dtype=jnp.float64)
-        return self.scale * (g @ g.T)
-
-
-class Product(Law):
-    """scale G1 G2 with independent Gaussian factors: the law of Q^T K for Gaussian Q and K."""
-
-    scale: float = 1.0
-
-    def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
-        first, second = jr.split(key)
-        left = jr.normal(first, (d, d), dtype=jnp.float64)
-        return self.scale * (left @ jr.normal(second, (d, d), dtype=jnp.float64))
-
-
-MATRIX_LAWS = {law.__name__: law for law in (Ginibre, Wigner, GOE, PositiveSemidefinite, Product)}
-
-
-class RandomWeights(HeadSchedule):
-    """Independent draws per head, and per layer when `period` is given.
-
-    `per` chooses what a batch shares: "run" (all samples meet the same weights, quenched) or
-    "sample" (each has its own). With `period` the weights are drawn anew on [m period, (m+1) period):
-    a random deep network is `Layers(step)` with `period=step`. `tied=scale` sets V = scale B instead
-    of drawing it (2312.10794, Figure 5 c and d).
-    """
-
-    d: int = eqx.field(static=True)
-    heads: int = eqx.field(static=True)
-    per: Per = eqx.field(static=True)
-    period: float | None = eqx.field(static=True)
-    tied: float | None = eqx.field(static=True)
-    laws: dict[str, Law | float]
-    key: Array
-
-    @known()
-    def __init__(
-        self,
-        d: int,
-        seed: int,
-        heads: int = 1,
-        Q: Law | None = None,
-        K: Law | None = None,
-        B: Law | None = None,
-        V: Law | float | None = None,
-        tied: float | None = None,
-        period: float | None = None,
-        per: Per = "run",
-    ):
-        require(heads >= 1, f"heads must be at least 1, got {heads}")
-        check_draws(period, per)
-        require(B is None or (Q is None and K is None), "give either laws of Q and K, or of B")
-        require(tied is None or V is None, "V is either drawn or tied to B, not both")
-        self.d, self.heads, self.per, self.period, self.tied = d, heads, per, period, tied
-        given = {"Q": Q, "K": K, "B": B, "V": V}
-        self.laws = {name: law for name, law in given.items() if law is not None}
-        self.key = jr.key(seed)
-
-    def at(self, t: Scalar) -> Weights:
-        key = layer_key(self.key, self.period, t)
-        drawn = {
-            name: self._draw(jr.fold_in(key, ord(name)), law) for name, law in self.laws.items()
-        }
-        if self.tied is not None:
-            drawn["V"] = self.tied * self._bilinear(drawn)
-        return Weights(**drawn)
-
-    def _draw(self, key: Array, law: Law | float) -> Array:
-        if not isinstance(law, Law):
-            return jnp.asarray(law, dtype=float)
-        return jax.vmap(lambda k: law.sample(k, self.d))(jr.split(key, self.heads))
-
-    def _bilinear(self, drawn: dict[str, Array]) -> Array:
-        if "B" in drawn:
-            return drawn["B"]
-        identity = jnp.broadcast_to(jnp.eye(self.d), (self.heads, self.d, self.d))
-        query, key = drawn.get("Q", identity), drawn.get("K", identity)
-        return jnp.einsum("hkd,hke->hde", query, key)
-
-    def jumps(self, t1: float) -> list[float]:
-        return switches(self.period, t1)
-
-    @property
-    def is_fixed(self) -> bool:
-        return self.period is None and self.per == "run"
-
-    def for_sample(self, index: Array) -> Schedule:
-        if self.per == "run":
-            return self
-        return eqx.tree_at(lambda s: s.key, self, jr.fold_in(self.key, index))
 
 
 def check_dimension(schedule: Schedule, d: int) -> None:

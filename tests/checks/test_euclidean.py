@@ -9,14 +9,14 @@ import tokenflock as flock
 def test_T14_K2_1_hull_never_grows():
     """V = I, any A: the convex hull of the rescaled tokens is non-increasing."""
     weights = flock.Weights(B=np.array([[1.0, 0.4], [-0.3, 0.8]]))
-    x0 = flock.box(flock.Euclidean(2), 20, seed=0, half_width=5.0)
+    x0 = flock.starts.box(flock.Euclidean(2), 20, seed=0, half_width=5.0)
     run = flock.solve(
         flock.RescaledSA(1.0, weights),
         x0,
         t1=5.0,
         rtol=1e-10,
         atol=1e-12,
-        save=flock.Save(every=0.25, observe=[flock.convex_hull_volume]),
+        save=flock.Save(every=0.25, observe=[flock.observables.convex_hull_volume]),
     )
     area = run.array("convex_hull_volume")
     assert np.max(np.diff(area)) < 1e-9 * area[0]
@@ -28,7 +28,7 @@ def test_K2_2_K2_3_tokens_reach_the_polytope():
     """V = I: at T = 10 every token satisfies |x|^2 = max over hull vertices <x, v> to 2e-4."""
     from scipy.spatial import ConvexHull
 
-    x0 = flock.box(flock.Euclidean(2), 20, seed=1, half_width=5.0)
+    x0 = flock.starts.box(flock.Euclidean(2), 20, seed=1, half_width=5.0)
     z = np.asarray(
         flock.solve(flock.RescaledSA(1.0), x0, t1=10.0, rtol=1e-10, atol=1e-12).final.points
     )
@@ -44,7 +44,7 @@ HYPERPLANE = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
 @pytest.mark.slow
 def test_K2_4_hyperplanes():
     """One leading eigenvalue: the left eigenform takes at most three values at T = 10."""
-    x0 = flock.box(flock.Euclidean(2), 20, seed=2, half_width=5.0)
+    x0 = flock.starts.box(flock.Euclidean(2), 20, seed=2, half_width=5.0)
     run = flock.solve(
         flock.RescaledSA(1.0, flock.Weights(V=HYPERPLANE)), x0, t1=10.0, rtol=1e-10, atol=1e-12
     )
@@ -79,7 +79,7 @@ def test_T16_K2_7_repulsive_tokens_shrink_like_one_over_2t():
     The approach depends on the start (a Gaussian cloud has C = (C_0^{-1} + 2t)^{-1}, from below; a
     wide box comes from above), so the band is two-sided.
     """
-    x0 = flock.box(flock.Euclidean(2), 20, seed=3, half_width=3.0)
+    x0 = flock.starts.box(flock.Euclidean(2), 20, seed=3, half_width=3.0)
     model = flock.Dynamics(None, flock.Attention(flock.Weights(V=-1.0)))
     run = flock.solve(
         model,
@@ -102,7 +102,7 @@ def test_T16_K2_7_repulsive_tokens_shrink_like_one_over_2t():
 
 @pytest.mark.slow
 def test_K2_9_layers_converge_at_first_order():
-    x0 = flock.box(flock.Euclidean(2), 12, seed=4, half_width=1.0)
+    x0 = flock.starts.box(flock.Euclidean(2), 12, seed=4, half_width=1.0)
     model = flock.RescaledSA(1.0)
     exact = flock.solve(model, x0, t1=1.0, rtol=1e-11, atol=1e-13).final.points
     steps = (0.1, 0.05, 0.025)

@@ -24,7 +24,9 @@ def test_T18_K3_1_tokens_stay_in_their_caps_on_the_proved_window():
     """d=3, n=10, two antipodal caps, eps=.01, beta=12: T1 <= 408 and T2 >= 1.02e7."""
     eps, beta = 0.01, 12.0
     pole = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
-    tokens = flock.mixture(flock.Sphere(3), pole, 5, seed=0, radius=float(np.arccos(1 - eps)))
+    tokens = flock.starts.mixture(
+        flock.Sphere(3), pole, 5, seed=0, radius=float(np.arccos(1 - eps))
+    )
     window = theory.metastability_window(eps, np.pi, 10, beta, 1.0)
     assert bool(window.holds)
     assert float(np.exp(window.log_lifetime)) == pytest.approx(1.02403e7, rel=1e-5)
@@ -54,7 +56,7 @@ def test_T19_K3_2_merge_times_of_the_five_token_example():
     times = []
     for rtol in (1e-8, 5e-9, 1e-10):
         run = flock.solve(flock.SA(4.0), start, t1=360.0, rtol=rtol, atol=1e-2 * rtol, save=save)
-        events = flock.merge_events(np.asarray(run.time), run.array("clusters"))
+        events = flock.observables.merge_events(np.asarray(run.time), run.array("clusters"))
         assert [event.to_count for event in events] == [4, 3, 2, 1]
         times.append([event.time for event in events])
     times = np.array(times)
@@ -69,7 +71,7 @@ def test_the_published_euler_steps_are_reproduced_as_layers():
     start = flock.from_array(flock.Sphere(2), KINETIC, normalise=True)
     save = flock.Save(every=0.1, observe=[flock.clusters(angle=float(np.arccos(0.999)))])
     run = flock.solve(flock.SA(4.0), start, t1=400.0, method=flock.Layers(0.1), save=save)
-    events = flock.merge_events(np.asarray(run.time), run.array("clusters"))
+    events = flock.observables.merge_events(np.asarray(run.time), run.array("clusters"))
     np.testing.assert_allclose([e.time for e in events], [1.4, 2.6, 5.7, 364.1], atol=0.11)
 
 

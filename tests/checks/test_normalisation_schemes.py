@@ -12,12 +12,12 @@ from tokenflock import theory
 from tokenflock.dynamics import Particles
 
 SCHEMES = {
-    "post": (flock.PostLN(), {}),
-    "pre": (flock.PreLN(), {}),
-    "mix": (flock.MixLN(5.0), {"tau": 5.0}),
-    "peri": (flock.PeriLN(), {}),
-    "ngpt": (flock.NGPT(0.7), {"alpha": 0.7}),
-    "sqrt": (flock.SqrtScaling(), {}),
+    "post": (flock.normalisation.PostLN(), {}),
+    "pre": (flock.normalisation.PreLN(), {}),
+    "mix": (flock.normalisation.MixLN(5.0), {"tau": 5.0}),
+    "peri": (flock.normalisation.PeriLN(), {}),
+    "ngpt": (flock.normalisation.NGPT(0.7), {"alpha": 0.7}),
+    "sqrt": (flock.normalisation.SqrtScaling(), {}),
 }
 N, BETA = 16, 2.0
 TIMES = np.array([0.5, 2.0, 5.0, 7.0, 10.0])
@@ -85,7 +85,7 @@ def test_T30_K6_6_sqrt_scaling_is_post_LN_on_another_clock():
     times = np.array([0.4, 1.3, 3.0])
     options = {"rtol": 1e-10, "atol": 1e-12}
     slow = flock.solve(
-        flock.SA(3.0, normalisation=flock.SqrtScaling()),
+        flock.SA(3.0, normalisation=flock.normalisation.SqrtScaling()),
         tokens,
         t1=3.0,
         **options,
@@ -104,9 +104,13 @@ def test_T30_K6_6_sqrt_scaling_is_post_LN_on_another_clock():
 
 @pytest.mark.slow
 def test_K6_5_pre_LN_radius_grows_at_most_linearly():
-    tokens = flock.cap(flock.Sphere(3), 8, seed=0, radius=1e-3)
+    tokens = flock.starts.cap(flock.Sphere(3), 8, seed=0, radius=1e-3)
     run = flock.solve(
-        flock.SA(1.0, normalisation=flock.PreLN()), tokens, t1=5.0, rtol=1e-9, atol=1e-11
+        flock.SA(1.0, normalisation=flock.normalisation.PreLN()),
+        tokens,
+        t1=5.0,
+        rtol=1e-9,
+        atol=1e-11,
     )
     radii = np.asarray(run.array("final_radii"))
     assert np.all((radii >= 1 + (1 - 4e-6) * 5.0) & (radii <= 1 + 5.0 + 1e-9))

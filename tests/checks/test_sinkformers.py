@@ -23,11 +23,11 @@ def random_case(seed=0):
 
 def test_p6c_1_rows_and_columns_sum_to_one():
     tokens, B, V = random_case()
-    matrix = read(flock.attention_matrix, attention("sinkhorn", B, V), tokens)[0]
+    matrix = read(flock.observables.attention_matrix, attention("sinkhorn", B, V), tokens)[0]
     masses = np.asarray(tokens.weights)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-10)
     np.testing.assert_allclose(masses @ matrix, masses, atol=1e-10)
-    softmax = read(flock.attention_matrix, attention("softmax", B, V), tokens)[0]
+    softmax = read(flock.observables.attention_matrix, attention("softmax", B, V), tokens)[0]
     assert np.abs(masses @ softmax / masses - 1).max() > 0.1
 
 

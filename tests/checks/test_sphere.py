@@ -68,8 +68,8 @@ def test_T03_K1_3_dissipation_identities(name):
     slope = float(energy(moved[0], beta) - energy(moved[1], beta)) / (2 * h)
     partition = np.exp(beta * x @ x.T).mean(axis=1) if name == "SA" else np.ones(12)
     assert slope == pytest.approx(np.mean(partition * np.sum(v**2, axis=1)), rel=1e-6)
-    snapshot = flock.Snapshot(jnp.zeros(()), tokens, model, flock.Dense())
-    assert float(flock.dissipation(snapshot)) == pytest.approx(slope, rel=1e-6)
+    snapshot = flock.observables.Snapshot(jnp.zeros(()), tokens, model, flock.Dense())
+    assert float(flock.observables.dissipation(snapshot)) == pytest.approx(slope, rel=1e-6)
 
 
 def test_T04_K1_4_gradient_flow_structure():
@@ -277,7 +277,7 @@ def test_K1_12_cone_collapse():
     """In a hemisphere min <x_i, w> never falls, and the terminal slope of 1 - <x_i,x_j> is 2."""
     run = flock.solve(
         flock.SA(1.0),
-        flock.hemisphere(flock.Sphere(3), 10, seed=2),
+        flock.starts.hemisphere(flock.Sphere(3), 10, seed=2),
         t1=14.0,
         rtol=1e-11,
         atol=1e-13,

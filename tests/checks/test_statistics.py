@@ -101,7 +101,7 @@ def test_K5_4_the_dominant_mode_wins_most_often():
         t1=0.34,
         rtol=1e-6,
         atol=1e-8,
-        save=flock.Save(observe=[flock.fourier_moments(modes=5)]),
+        save=flock.Save(observe=[flock.observables.fourier_moments(modes=5)]),
     )
     final = np.asarray(run.array("final_fourier_moments"))
     dominant = 1 + np.argmax(final[:, :5], axis=1)

@@ -39,7 +39,7 @@ def by_hand(blocks, tokens):
 @pytest.fixture(scope="module")
 def network():
     sequences, targets = random_sequences(6, 3, seed=2)
-    return sequences, targets, flock.interpolate_sequences(sequences, targets, seed=2)
+    return sequences, targets, flock.construct.interpolate_sequences(sequences, targets, seed=2)
 
 
 def test_H11_errors_stay_below_1e_8():
@@ -72,7 +72,7 @@ def test_H11_the_forward_pass_is_the_networks(network):
 def test_H11_the_number_of_blocks_does_not_depend_on_lengths():
     for lengths in ((2, 2), (60, 60)):
         sequences, targets = random_sequences(4, 2, 1, lengths)
-        made = flock.interpolate_sequences(sequences, targets)
+        made = flock.construct.interpolate_sequences(sequences, targets)
         assert len(made.blocks) == 10
         assert made.error(sequences, targets) < 1e-11
 
@@ -148,7 +148,7 @@ def test_blocks_are_plain_data(network):
 def test_a_repeated_extreme_token_does_no_harm():
     sequences, targets = random_sequences(3, 2, 5)
     doubled = [np.concatenate([tokens, tokens]) for tokens in sequences]
-    made = flock.interpolate_sequences(doubled, targets)
+    made = flock.construct.interpolate_sequences(doubled, targets)
     assert made.error(doubled, targets) < 1e-12
     assert np.isfinite(made.conditioning.attention_gap)
 
@@ -158,7 +158,9 @@ def test_the_size_of_the_data_does_not_matter(size):
     """Tokens times a power of two: the same blocks in other units, and the same error to the last digit."""
     sequences, targets = random_sequences(5, 4, 3)
     scaled = [size * tokens for tokens in sequences]
-    plain, made = (flock.interpolate_sequences(given, targets) for given in (sequences, scaled))
+    plain, made = (
+        flock.construct.interpolate_sequences(given, targets) for given in (sequences, scaled)
+    )
     assert made.error(scaled, targets) == plain.error(sequences, targets) < 1e-11
     assert made.conditioning.amplification == plain.conditioning.amplification
 
@@ -171,7 +173,9 @@ def test_where_the_tokens_lie_does_not_matter(offset):
     """The first neuron brings them to the origin: what comes of rounding is as if they had been there."""
     sequences, targets = random_sequences(5, 3, 0)
     moved = [tokens + offset * AWAY for tokens in sequences]
-    plain, made = (flock.interpolate_sequences(given, targets) for given in (sequences, moved))
+    plain, made = (
+        flock.construct.interpolate_sequences(given, targets) for given in (sequences, moved)
+    )
     assert made.error(moved, targets) < 1e-13
     assert made.conditioning.amplification == pytest.approx(
         plain.conditioning.amplification, rel=1e-15 * offset + 1e-12
@@ -185,7 +189,7 @@ def test_targets_far_away_cost_the_digits_that_their_coordinates_lack(offset):
     sequences, targets = random_sequences(5, 3, 0)
     moved = [tokens - offset * AWAY for tokens in sequences]
     goals = targets + offset * AWAY
-    made = flock.interpolate_sequences(moved, goals)
+    made = flock.construct.interpolate_sequences(moved, goals)
     assert made.error(moved, goals) < made.conditioning.rounding_error < 1e-14 * offset
     assert made.conditioning.amplification < 23
 
@@ -193,7 +197,7 @@ def test_targets_far_away_cost_the_digits_that_their_coordinates_lack(offset):
 def test_targets_too_far_away_are_refused_with_the_numbers():
     sequences, targets = random_sequences(5, 3, 0)
     with pytest.raises(InputError, match=r"errors of about 0\.005.* up to 1e\+12.* 23 times"):
-        flock.interpolate_sequences(sequences, targets + 1e12 * AWAY)
+        flock.construct.interpolate_sequences(sequences, targets + 1e12 * AWAY)
 
 
 def test_softmax_at_a_small_temperature_is_as_good(network):
@@ -262,13 +266,13 @@ REFUSED = [
 @pytest.mark.parametrize(("sequences", "targets", "words"), REFUSED)
 def test_what_cannot_work_is_refused(sequences, targets, words):
     with pytest.raises(InputError, match=words):
-        flock.interpolate_sequences(sequences, targets)
+        flock.construct.interpolate_sequences(sequences, targets)
 
 
 def test_a_shared_token_is_refused_only_where_it_is_extreme_in_every_direction():
     """A token that two sequences share is harmless as long as some direction has other extremes."""
     shared = [np.concatenate([tokens, [[3.0, 0.0]]]) for tokens in GOOD]
-    made = flock.interpolate_sequences(shared, GOALS)
+    made = flock.construct.interpolate_sequences(shared, GOALS)
     assert made.error(shared, GOALS) < 1e-10
     with pytest.raises(InputError, match="temperature > 0"):
         made.softened(0.0)

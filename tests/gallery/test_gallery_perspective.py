@@ -13,8 +13,8 @@ from tokenflock.gallery.perspective.phases import (
 )
 from tokenflock.gallery.perspective.random_weights import random_weights
 from tokenflock.gallery.perspective.sphere import movies
-from tokenflock.measure import uniform
 from tokenflock.space import Sphere
+from tokenflock.starts import uniform
 
 SMALL = {"n": 8, "samples": 4, "betas": 3, "beta_high": 4.0, "times": 61}
 

@@ -51,9 +51,11 @@ def test_tokens_against_quadrature(how):
 
 
 def test_a_density_against_quadrature_and_its_own_work():
-    start = flock.Density.from_law(flock.Fourier(24), flock.laws.cosine(0.4))
+    start = flock.Density.from_law(flock.meanfield.Fourier(24), flock.laws.cosine(0.4))
     model = flock.NoisyUSA(1.0, temperature=0.3)
-    save = flock.Save(every=0.005, observe=[flock.order_parameter, flock.free_energy_rate])
+    save = flock.Save(
+        every=0.005, observe=[flock.order_parameter, flock.observables.free_energy_rate]
+    )
     run = flock.solve(model, start, 1.0, **TIGHT, save=save, integrate={"order": order})
     assert run.array("order", time=-1) == pytest.approx(by_quadrature(run), rel=1e-8)
     assert run.array("work", time=-1) == pytest.approx(
@@ -123,11 +125,11 @@ def test_a_run_that_stops_keeps_its_integral():
     ],
 )
 def test_what_cannot_be_integrated_is_refused(asked, words):
-    with pytest.raises(flock.InputError, match=words):
+    with pytest.raises(flock.errors.InputError, match=words):
         flock.solve(flock.SA(1.0), START, 1.0, **TIGHT, integrate=asked)
 
 
 def test_a_density_keeps_its_own_integral():
-    start = flock.Density.from_law(flock.Fourier(8), flock.laws.cosine(0.1))
-    with pytest.raises(flock.InputError, match="'work' cannot name an observable"):
+    start = flock.Density.from_law(flock.meanfield.Fourier(8), flock.laws.cosine(0.1))
+    with pytest.raises(flock.errors.InputError, match="'work' cannot name an observable"):
         flock.solve(flock.SA(1.0), start, 1.0, **TIGHT, integrate={"work": order})

@@ -41,7 +41,7 @@ def stopped(beta, adjoint=None):
 
 def density_and_work(beta, adjoint=None):
     """A density with diffusion: an implicit solver, an integral of its own, a watch that may end it."""
-    start = flock.Density.from_law(flock.Fourier(8), flock.laws.cosine(0.3))
+    start = flock.Density.from_law(flock.meanfield.Fourier(8), flock.laws.cosine(0.3))
     model = flock.NoisyUSA(beta, temperature=0.3)
     run = flock.solve(model, start, 0.5, **TIGHT, adjoint=adjoint)
     return jnp.sum(jnp.sin(run.array("final_state"))) + run.array("work", time=-1)
@@ -64,7 +64,7 @@ CASES = [tokens_and_cost, stopped, density_and_work, noisy_layers]
     "case", [tokens_and_cost, *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:])]
 )
 def test_every_choice_has_the_derivative_of_differences(case):
-    choices = (flock.Checkpointed(3), flock.Direct())
+    choices = (flock.integrate.Checkpointed(3), flock.integrate.Direct())
     found = [float(jax.grad(case)(1.3, adjoint)) for adjoint in choices]
     expected = slope(case, 1.3)
     assert abs(expected) > 1e-3
@@ -77,13 +77,17 @@ def test_every_choice_has_the_derivative_of_differences(case):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("count", [None, 1, 1000])
 def test_any_number_of_checkpoints_has_the_same_derivative(case, count):
-    few = jax.grad(case)(1.3, flock.Checkpointed(3))
-    found = jax.grad(case)(1.3, flock.Checkpointed(count))
+    few = jax.grad(case)(1.3, flock.integrate.Checkpointed(3))
+    found = jax.grad(case)(1.3, flock.integrate.Checkpointed(count))
     assert found == pytest.approx(float(few), rel=1e-12)
 
 
 @pytest.mark.parametrize(
-    "adjoint", [pytest.param(flock.Checkpointed(2), marks=pytest.mark.slow), flock.Direct()]
+    "adjoint",
+    [
+        pytest.param(flock.integrate.Checkpointed(2), marks=pytest.mark.slow),
+        flock.integrate.Direct(),
+    ],
 )
 def test_every_choice_has_forward_and_second_derivatives_inside_jit_and_vmap(adjoint):
     def f(beta):
@@ -117,24 +121,24 @@ def gradient_bytes(adjoint, max_steps):
 
 
 def test_memory_is_bounded_by_the_checkpoints_and_not_by_the_steps():
-    few = gradient_bytes(flock.Checkpointed(4), 200)
-    assert gradient_bytes(flock.Checkpointed(4), 20_000) == few
+    few = gradient_bytes(flock.integrate.Checkpointed(4), 200)
+    assert gradient_bytes(flock.integrate.Checkpointed(4), 20_000) == few
     # A state and its place in the run; a compiler may hold them twice while it sorts them.
-    one = (gradient_bytes(flock.Checkpointed(104), 20_000) - few) / 100
+    one = (gradient_bytes(flock.integrate.Checkpointed(104), 20_000) - few) / 100
     assert STATE_BYTES < one < 2.2 * STATE_BYTES
 
 
 @pytest.mark.slow
 def test_the_default_needs_the_memory_of_as_many_checkpoints():
     """(c + 1)(c + 2)/2 > 20 000 steps: 199 states."""
-    stated = gradient_bytes(flock.Checkpointed(199), 20_000)
-    assert gradient_bytes(flock.Checkpointed(), 20_000) == stated
+    stated = gradient_bytes(flock.integrate.Checkpointed(199), 20_000)
+    assert gradient_bytes(flock.integrate.Checkpointed(), 20_000) == stated
 
 
 @pytest.mark.slow
 def test_direct_keeps_all_of_sixteen_steps_however_many_are_allowed():
-    step = gradient_bytes(flock.Checkpointed(1), 200)
-    few, many = (gradient_bytes(flock.Direct(), count) for count in (200, 3000))
+    step = gradient_bytes(flock.integrate.Checkpointed(1), 200)
+    few, many = (gradient_bytes(flock.integrate.Direct(), count) for count in (200, 3000))
     assert few > 10 * step
     assert many < 1.1 * few
 
@@ -143,9 +147,9 @@ def test_direct_keeps_all_of_sixteen_steps_however_many_are_allowed():
     ("adjoint", "states", "whole_steps"),
     [
         (None, 19, 1),
-        (flock.Checkpointed(7), 7, 1),
-        (flock.Checkpointed(5000), 200, 1),
-        (flock.Direct(), 32, 16),
+        (flock.integrate.Checkpointed(7), 7, 1),
+        (flock.integrate.Checkpointed(5000), 200, 1),
+        (flock.integrate.Direct(), 32, 16),
     ],
 )
 def test_a_run_records_its_choice_and_what_it_keeps(adjoint, states, whole_steps):
@@ -163,7 +167,7 @@ def test_a_run_records_its_choice_and_what_it_keeps(adjoint, states, whole_steps
         2 * 4 * (5 * 3 + 1) * 8
     )  # betas, samples, coordinates and the integral, bytes of a double
     assert run.attributes["numerics"]["adjoint"] == {
-        "name": type(adjoint or flock.Checkpointed()).__name__,
+        "name": type(adjoint or flock.integrate.Checkpointed()).__name__,
         "states": states,
         "bytes": states * moving,
         "whole_steps": whole_steps,
@@ -172,7 +176,7 @@ def test_a_run_records_its_choice_and_what_it_keeps(adjoint, states, whole_steps
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 6, 17, 100_000])
 def test_the_default_is_the_smallest_number_that_is_enough(steps):
-    c = flock.Checkpointed().states_kept(steps)
+    c = flock.integrate.Checkpointed().states_kept(steps)
     assert steps < (c + 1) * (c + 2) / 2
     assert c == 1 or steps >= c * (c + 1) / 2
 
@@ -180,16 +184,18 @@ def test_the_default_is_the_smallest_number_that_is_enough(steps):
 # --- refusals --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", ["checkpointed", diffrax.BacksolveAdjoint(), flock.Checkpointed])
+@pytest.mark.parametrize(
+    "given", ["checkpointed", diffrax.BacksolveAdjoint(), flock.integrate.Checkpointed]
+)
 def test_what_is_no_choice_is_refused(given):
-    with pytest.raises(flock.InputError, match=r"adjoint must be Checkpointed.* or Direct"):
+    with pytest.raises(flock.errors.InputError, match=r"adjoint must be Checkpointed.* or Direct"):
         flock.solve(flock.SA(1.0), START, 1.0, dt=0.1, adjoint=given)
 
 
 @pytest.mark.parametrize("count", [0, -3, 2.0, True, "many"])
 def test_checkpoints_are_a_whole_number(count):
-    with pytest.raises(flock.InputError, match="whole number of at least 1; got"):
-        flock.Checkpointed(count)
+    with pytest.raises(flock.errors.InputError, match="whole number of at least 1; got"):
+        flock.integrate.Checkpointed(count)
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ def test_a_batch_whose_members_all_stop_closes_with_the_last_of_them():
 
 
 def test_the_states_of_a_batch_are_not_read_by_position(run, single):
-    with pytest.raises(flock.InputError) as refused:
+    with pytest.raises(flock.errors.InputError) as refused:
         _ = run.states[-1]
     said = str(refused.value)
     assert "(beta: 2, sample: 3, time: 3, token: 5, coordinate: 3)" in said
@@ -77,7 +77,7 @@ def test_plain_arrays_are_picked_by_the_names_of_their_axes(run, single):
     ],
 )
 def test_positions_that_are_none_are_sentences(run, positions, said):
-    with pytest.raises(flock.InputError, match=said):
+    with pytest.raises(flock.errors.InputError, match=said):
         run.array("diameter", **positions)
 
 
@@ -87,9 +87,9 @@ def test_names_work_inside_transformations(run):
     def last_of(states, times):
         arrays = {"states": states, "final_time": times}
         inside = Trajectory(arrays, run.axes, run.coords, {"label": "SA", "outcome": "traced"})
-        with pytest.raises(flock.InputError, match="is a batch"):
+        with pytest.raises(flock.errors.InputError, match="is a batch"):
             _ = inside.states
-        with pytest.raises(flock.InputError, match="has no value inside"):
+        with pytest.raises(flock.errors.InputError, match="has no value inside"):
             inside.stop_summary()
         assert "t=?" in repr(inside)
         return jnp.sum(inside.array("states", time=-1, beta=1)) + jnp.sum(inside.reached)
@@ -209,10 +209,10 @@ def test_quantiles_are_those_of_kaplan_and_meier():
 
 def test_summaries_refuse_what_is_none(run, single):
     with pytest.raises(
-        flock.InputError, match=r"no batch axis 'time'; over takes some of \(beta, sample\)"
+        flock.errors.InputError, match=r"no batch axis 'time'; over takes some of \(beta, sample\)"
     ):
         run.stop_summary(over="time")
-    with pytest.raises(flock.InputError, match="between 0 and 1"):
+    with pytest.raises(flock.errors.InputError, match="between 0 and 1"):
         run.stop_summary(quantiles=[50])
     assert int(single.stop_summary()["stopped"]) == 1
     assert float(single.stop_summary()["stop_time"][1]) == single.reached
@@ -221,12 +221,12 @@ def test_summaries_refuse_what_is_none(run, single):
 @pytest.mark.slow
 def test_a_density_has_an_outcome_for_each_beta():
     """Weak attention moves all towards one cluster, which 8 modes soon no longer hold."""
-    start = flock.Density.from_law(flock.Fourier(8), lambda x: 1 + 0.3 * x[:, 0])
+    start = flock.Density.from_law(flock.meanfield.Fourier(8), lambda x: 1 + 0.3 * x[:, 0])
     run = flock.solve(flock.SA(jnp.array([0.1, 9.0])), start, t1=2.0, **LOOSE, throw=False)
     assert run.outcomes.values.tolist() == ["unresolved", "finished"]
     assert run.outcome == "1 unresolved, 1 finished"
     assert run.reached.values[0] < run.reached.values[1] == 2.0
-    with pytest.raises(flock.InputError, match="would be the last beta"):
+    with pytest.raises(flock.errors.InputError, match="would be the last beta"):
         _ = run.states
 
 

@@ -13,7 +13,7 @@ from tokenflock.noise import Noise
 
 TURN = np.array([[0.0, 1.0], [-1.0, -0.3]])
 SPHERE = (flock.SA(2.0), flock.uniform(flock.Sphere(3), 6, seed=1), 4.0)
-BOX = flock.box(flock.Euclidean(2), 6, seed=2, half_width=1.0)
+BOX = flock.starts.box(flock.Euclidean(2), 6, seed=2, half_width=1.0)
 PLANE = (flock.Dynamics(None, flock.Attention(flock.Weights(V=TURN))), BOX, 4.0)
 # Dopri8 is of higher order than 8 on nearly linear problems: a sharper attention shows its own.
 SHARP = (flock.Dynamics(None, flock.Attention(flock.Weights(V=TURN), beta=5.0)), BOX, 2.0)
@@ -162,7 +162,7 @@ def test_common_noise_overlap_drift_matches_theory():
 
 def test_common_noise_refuses_a_stratonovich_solver():
     tokens = flock.uniform(flock.Sphere(3), 4, seed=0)
-    with pytest.raises(flock.InputError, match="Ito"):
+    with pytest.raises(flock.errors.InputError, match="Ito"):
         flock.solve(flock.StochasticSA(1.0, 0.5), tokens, t1=1.0, dt=0.1, method=diffrax.Heun())
 
 
@@ -191,8 +191,10 @@ def test_order_is_kept_across_switches(solver):
 
     Each piece by itself, continued by hand, is what the run in one go must be: to rounding.
     """
-    entry, step = flock.Ginibre(0.8), 0.1
-    drawn = flock.RandomWeights(d=3, seed=4, Q=entry, K=entry, V=entry, period=3 * step)
+    entry, step = flock.random_weights.Ginibre(0.8), 0.1
+    drawn = flock.random_weights.RandomWeights(
+        d=3, seed=4, Q=entry, K=entry, V=entry, period=3 * step
+    )
     tokens = flock.uniform(flock.Sphere(3), 6, seed=1)
     whole = flock.solve(flock.SA(1.0, drawn), tokens, t1=0.9, dt=step, method=solver)
     for layer in range(3):
@@ -205,7 +207,9 @@ def test_order_is_kept_across_switches(solver):
 def test_a_density_sees_the_weights_of_the_step():
     """As tokens do: in one go and piece by piece."""
     pieces = [flock.Weights(B=scale * np.eye(2)) for scale in (1.0, -3.0)]
-    state = flock.Density.from_law(flock.Fourier(modes=32), flock.laws.cosine(0.05, mode=1))
+    state = flock.Density.from_law(
+        flock.meanfield.Fourier(modes=32), flock.laws.cosine(0.05, mode=1)
+    )
     model = flock.SA(1.0, flock.Piecewise([0.3], pieces))
     whole = flock.solve(model, state, t1=0.6, dt=0.1, method=diffrax.Tsit5())
     for piece in pieces:

@@ -28,7 +28,10 @@ WAYS = {
     "stop": (flock.SA(1.0), {**ADAPTIVE, "stop": flock.at_diameter(0.1)}),
     "merge": (flock.SA(1.0), {**ADAPTIVE, "merge": flock.Merge(1e-3), "clock": flock.LogTime()}),
     "jumps": (
-        flock.SA(1.0, flock.RandomWeights(2, 0, V=flock.Ginibre(), period=0.5)),
+        flock.SA(
+            1.0,
+            flock.random_weights.RandomWeights(2, 0, V=flock.random_weights.Ginibre(), period=0.5),
+        ),
         {"dt": 0.5, "method": diffrax.Heun()},
     ),
 }
@@ -58,7 +61,9 @@ def test_a_bar_does():
 
 
 def test_the_program_of_a_density_does_not_call_back_either():
-    start = flock.Density.from_law(flock.Fourier(modes=8), flock.laws.cosine(amplitude=0.2, mode=1))
+    start = flock.Density.from_law(
+        flock.meanfield.Fourier(modes=8), flock.laws.cosine(amplitude=0.2, mode=1)
+    )
     assert "callback" not in program(flock.NoisyUSA(1.0, temperature=0.1), start, **ADAPTIVE)
 
 
@@ -139,7 +144,7 @@ def test_another_time_number_of_saves_beta_or_tolerance_compiles_nothing(compile
 
 
 def test_more_switches_of_the_weights_compile_nothing(compiled):
-    weights = flock.RandomWeights(2, 0, V=flock.Ginibre(), period=0.1)
+    weights = flock.random_weights.RandomWeights(2, 0, V=flock.random_weights.Ginibre(), period=0.1)
 
     def run(t1):
         return flock.solve(flock.SA(1.0, weights), START, t1, method=flock.Layers(0.1))

@@ -33,15 +33,19 @@ def test_a_batch_is_its_members():
 def test_per_sample_weights_differ_and_per_run_weights_do_not():
     same = np.broadcast_to(np.asarray(TOKENS.points), (2, 8, 3)).copy()
     batch = flock.from_array(flock.Sphere(3), same)
-    entry = flock.Ginibre(0.8)
+    entry = flock.random_weights.Ginibre(0.8)
     for per, differs in (("run", False), ("sample", True)):
-        weights = flock.RandomWeights(d=3, seed=4, heads=2, Q=entry, K=entry, V=entry, per=per)
+        weights = flock.random_weights.RandomWeights(
+            d=3, seed=4, heads=2, Q=entry, K=entry, V=entry, per=per
+        )
         final = flock.solve(flock.SA(1.0, weights), batch, t1=1.0, **TIGHT).final.points
         assert (np.max(np.abs(final[0] - final[1])) > 1e-3) == differs
 
 
 def test_redrawn_weights_change_every_period_and_only_there():
-    weights = flock.RandomWeights(d=3, seed=4, V=flock.GOE(), period=0.25)
+    weights = flock.random_weights.RandomWeights(
+        d=3, seed=4, V=flock.random_weights.GOE(), period=0.25
+    )
     drawn = [np.asarray(weights.at(t).V) for t in (0.0, 0.2499, 0.25, 0.499, 0.5)]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     np.testing.assert_array_equal(drawn[2], drawn[3])
@@ -68,11 +72,14 @@ def test_redrawn_weights_change_every_period_and_only_there():
 @pytest.mark.parametrize(
     ("law", "check"),
     [
-        (flock.Ginibre(), lambda m: np.abs(m - m.T).max() > 0.5),
-        (flock.Wigner(), lambda m: np.array_equal(m, m.T)),
-        (flock.GOE(), lambda m: np.allclose(m, m.T)),
-        (flock.PositiveSemidefinite(), lambda m: np.linalg.eigvalsh(m).min() > -1e-9),
-        (flock.Product(), lambda m: np.abs(m - m.T).max() > 0.5),
+        (flock.random_weights.Ginibre(), lambda m: np.abs(m - m.T).max() > 0.5),
+        (flock.random_weights.Wigner(), lambda m: np.array_equal(m, m.T)),
+        (flock.random_weights.GOE(), lambda m: np.allclose(m, m.T)),
+        (
+            flock.random_weights.PositiveSemidefinite(),
+            lambda m: np.linalg.eigvalsh(m).min() > -1e-9,
+        ),
+        (flock.random_weights.Product(), lambda m: np.abs(m - m.T).max() > 0.5),
     ],
 )
 def test_random_matrix_laws_have_their_symmetry_and_scale(law, check):
@@ -95,9 +102,9 @@ def test_save_rules():
     np.testing.assert_allclose(flock.Save(every=0.1).times(0.3), [0, 0.1, 0.2, 0.3])
     np.testing.assert_allclose(flock.Save(at=[0.5, 0.2]).times(1.0), [0, 0.2, 0.5, 1.0])
     np.testing.assert_allclose(flock.Save(log=(0.01, 3)).times(1.0), [0, 0.01, 0.1, 1.0])
-    with pytest.raises(flock.InputError, match="choose one"):
+    with pytest.raises(flock.errors.InputError, match="choose one"):
         flock.Save(every=1.0, at=[0.5])
-    with pytest.raises(flock.InputError, match="lie in"):
+    with pytest.raises(flock.errors.InputError, match="lie in"):
         flock.Save(at=[2.0]).times(1.0)
 
 
@@ -113,9 +120,9 @@ def test_observables_during_the_solve_equal_those_from_states():
     light = flock.solve(
         flock.SA(2.0), TOKENS, t1=2.0, **TIGHT, save=flock.Save(every=0.5, observe=[flock.energy])
     )
-    with pytest.raises(flock.InputError, match="did not keep its states"):
+    with pytest.raises(flock.errors.InputError, match="did not keep its states"):
         _ = light.states
-    with pytest.raises(flock.InputError, match="has no 'entropy'"):
+    with pytest.raises(flock.errors.InputError, match="has no 'entropy'"):
         _ = light["entropy"]
 
 
@@ -217,18 +224,18 @@ def test_gradient_of_an_observable():
 
 
 def test_failures_carry_advice():
-    with pytest.raises(flock.SolveError, match="raise max_steps"):
+    with pytest.raises(flock.errors.SolveError, match="raise max_steps"):
         flock.solve(flock.SA(1.0), TOKENS, t1=100.0, **TIGHT, max_steps=5)
     run = flock.solve(flock.SA(1.0), TOKENS, t1=100.0, **TIGHT, max_steps=5, throw=False)
     assert run.outcome == "step-limit"
     assert "max_steps" in run.advice
     assert 0 < run.reached < 100.0
     assert np.all(np.isfinite(run.final.points))
-    with pytest.raises(flock.SolveError, match="metastability"):
+    with pytest.raises(flock.errors.SolveError, match="metastability"):
         flock.solve(flock.USA(800.0), TOKENS, t1=1.0, **TIGHT)
     blown = flock.Dynamics(None, flock.Attention(beta=1.0), noise=flock.Brownian(0.1))
-    far = flock.box(flock.Euclidean(2), 4, seed=0, half_width=1e154)
-    with pytest.raises(flock.SolveError, match="NaN or infinite"):
+    far = flock.starts.box(flock.Euclidean(2), 4, seed=0, half_width=1e154)
+    with pytest.raises(flock.errors.SolveError, match="NaN or infinite"):
         flock.solve(blown, far, t1=800.0, dt=1.0)
 
 
@@ -242,12 +249,12 @@ def test_the_accuracy_must_be_stated():
         ({"method": flock.Layers(0.1), "rtol": 1e-8}, "fixed step"),
         ({"method": flock.Layers(0.3)}, "multiples of the step"),
     ):
-        with pytest.raises(flock.InputError, match=words):
+        with pytest.raises(flock.errors.InputError, match=words):
             flock.solve(flock.SA(1.0), TOKENS, t1=1.0, **arguments)
     for t1 in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(flock.InputError, match="t1 must be a positive"):
+        with pytest.raises(flock.errors.InputError, match="t1 must be a positive"):
             flock.solve(flock.SA(1.0), TOKENS, t1=t1, **TIGHT)
-    with pytest.raises(flock.InputError, match="noise needs a fixed step"):
+    with pytest.raises(flock.errors.InputError, match="noise needs a fixed step"):
         flock.solve(flock.NoisyUSA(1.0, 0.1), TOKENS, t1=1.0, **TIGHT)
 
 
@@ -317,8 +324,10 @@ def test_weighted_tokens_are_repeated_tokens(model):
 @pytest.mark.slow
 def test_weights_redrawn_in_a_flow_equal_the_same_weights_in_pieces():
     """The switches are met exactly: the error follows the tolerance, and no step is wasted on them."""
-    entry = flock.Ginibre(0.8)
-    drawn = flock.RandomWeights(d=3, seed=4, heads=2, Q=entry, K=entry, V=entry, period=0.3)
+    entry = flock.random_weights.Ginibre(0.8)
+    drawn = flock.random_weights.RandomWeights(
+        d=3, seed=4, heads=2, Q=entry, K=entry, V=entry, period=0.3
+    )
     pieces = flock.Piecewise(
         [0.3 * m for m in range(1, 5)], [drawn.at(0.3 * m + 0.1) for m in range(5)]
     )
@@ -332,8 +341,8 @@ def test_weights_redrawn_in_a_flow_equal_the_same_weights_in_pieces():
 
 
 def test_merge_refuses_what_it_cannot_express():
-    for model in (flock.CausalSA(1.0), flock.SA(1.0, normalisation=flock.PreLN())):
-        with pytest.raises(flock.InputError, match="merge"):
+    for model in (flock.CausalSA(1.0), flock.SA(1.0, normalisation=flock.normalisation.PreLN())):
+        with pytest.raises(flock.errors.InputError, match="merge"):
             flock.solve(model, TOKENS, t1=1.0, **TIGHT, merge=flock.Merge(1e-3))
 
 
@@ -355,7 +364,7 @@ def test_a_stop_leaves_tokens_on_the_sphere_and_layers_whole():
 def test_a_run_remembers_its_own_model_and_radii():
     """An invented kind cannot be rebuilt from a store, but its own run can still be observed."""
 
-    class Quartic(flock.Weighted):
+    class Quartic(flock.kinds.Weighted):
         def weight(self, scores, beta):
             return (1.0 + scores) ** 4
 
@@ -363,7 +372,9 @@ def test_a_run_remembers_its_own_model_and_radii():
     run = flock.solve(model, TOKENS, t1=0.5, **TIGHT, save=STATES)
     assert run.observe(flock.diameter).sizes["time"] == 2
     start = flock.gaussian(flock.Sphere(3), 5, seed=0)
-    pre = flock.solve(flock.SA(1.0, normalisation=flock.PreLN()), start, t1=0.5, **TIGHT)
+    pre = flock.solve(
+        flock.SA(1.0, normalisation=flock.normalisation.PreLN()), start, t1=0.5, **TIGHT
+    )
     np.testing.assert_array_equal(pre.initial.radii, start.radii)
 
 
@@ -391,5 +402,5 @@ def test_tiny_times_are_legal():
     ],
 )
 def test_wrong_python_input_gets_a_sentence(call, words):
-    with pytest.raises(flock.InputError, match=words):
+    with pytest.raises(flock.errors.InputError, match=words):
         call()

@@ -22,7 +22,7 @@ PLAIN_MODELS = {
     "SA": flock.SA,
     "USA": flock.USA,
     "CausalSA": flock.CausalSA,
-    "Kinetic": lambda beta: flock.Kinetic(beta, slope=0.5),
+    "KineticFlow": lambda beta: flock.KineticFlow(beta, slope=0.5),
     "SinkhornSA": flock.SinkhornSA,
     "L2SA": flock.L2SA,
     "SigmoidSA": lambda beta: flock.SigmoidSA(beta, bias=-0.3),
@@ -186,9 +186,9 @@ def test_models_made_inside_jit_stay_known():
     def inside(x):
         model = flock.SA(2.0, flock.Weights(B=np.diag([3.0, 1.0])))
         assert model.terms.task(START).largest_score() == 6.0
-        with pytest.raises(flock.InputError, match="beta must be finite"):
+        with pytest.raises(flock.errors.InputError, match="beta must be finite"):
             flock.SA(-1.0)
-        with pytest.raises(flock.InputError, match="off the sphere"):
+        with pytest.raises(flock.errors.InputError, match="off the sphere"):
             flock.from_array(flock.Sphere(2), np.ones((3, 2)))
         run = flock.solve(model, START, 0.1, dt=0.1, reduction=flock.Spectral(1e-8))
         return x + jnp.sum(run.states[-1])
@@ -197,7 +197,9 @@ def test_models_made_inside_jit_stay_known():
 
 
 def test_densities_are_transformed_like_tokens():
-    start = flock.Density.from_law(flock.Fourier(modes=8), flock.laws.cosine(amplitude=0.2, mode=1))
+    start = flock.Density.from_law(
+        flock.meanfield.Fourier(modes=8), flock.laws.cosine(amplitude=0.2, mode=1)
+    )
 
     def f(beta):
         run = flock.solve(flock.SA(beta), start, t1=0.2, dt=0.1, method=diffrax.Heun())
@@ -211,7 +213,9 @@ def test_densities_are_transformed_like_tokens():
 
 def test_coefficients_that_are_zero_have_second_derivatives():
     """The tail of a density is made of powers between 1 and 2."""
-    start = flock.Density.from_law(flock.Fourier(modes=8), flock.laws.cosine(amplitude=0.2, mode=1))
+    start = flock.Density.from_law(
+        flock.meanfield.Fourier(modes=8), flock.laws.cosine(amplitude=0.2, mode=1)
+    )
 
     def f(beta):
         run = flock.solve(
@@ -231,9 +235,9 @@ def test_numbers_of_the_call_and_of_starts_may_be_traced():
         return jnp.sum(run.states[-1] ** 3)
 
     def by_start(radius):
-        cap = flock.cap(flock.Sphere(2), 4, seed=0, radius=radius)
+        cap = flock.starts.cap(flock.Sphere(2), 4, seed=0, radius=radius)
         pair = flock.equiangular(flock.Sphere(4), 3, correlation=radius)
-        box = flock.box(flock.Euclidean(2), 4, seed=0, half_width=radius)
+        box = flock.starts.box(flock.Euclidean(2), 4, seed=0, half_width=radius)
         return jnp.stack([jnp.sum(each.points**3) for each in (cap, pair, box)])
 
     for function, at in ((by_step, 0.1), (by_tolerance, 1e-6), (by_start, 0.3)):

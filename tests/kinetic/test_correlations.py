@@ -23,8 +23,12 @@ def lopsided(x):
 
 
 def uniform_case(positions, s0=0.2):
-    start = flock.Density.from_law(flock.Layered(positions, 12), flock.laws.uniform())
-    return kinetic.correlations(flock.Kinetic(1.0, 1.0), start, lopsided, s0, [0.5, 1.0], **TIGHT)
+    start = flock.Density.from_law(
+        flock.kinetic.LayeredDensity(positions, 12), flock.laws.uniform()
+    )
+    return kinetic.correlations(
+        flock.KineticFlow(1.0, 1.0), start, lopsided, s0, [0.5, 1.0], **TIGHT
+    )
 
 
 def waves(run, name):
@@ -86,8 +90,10 @@ def tokens_by_the_mean_field(amplitude, beta, t, n=64):
 
 def test_a_is_carried_by_the_mean_field(fine):
     """A^(t, s, n) = E e^{-in theta(t)} (phi(theta(0)) - E phi): shapes as `fine`, so nothing is compiled."""
-    start = flock.Density.from_law(flock.Layered(40, 12), flock.laws.cosine(0.3))
-    found = kinetic.correlations(flock.Kinetic(1.0, 1.0), start, lopsided, 0.2, [0.2, 0.5], **TIGHT)
+    start = flock.Density.from_law(flock.kinetic.LayeredDensity(40, 12), flock.laws.cosine(0.3))
+    found = kinetic.correlations(
+        flock.KineticFlow(1.0, 1.0), start, lopsided, 0.2, [0.2, 0.5], **TIGHT
+    )
     early, late = tokens_by_the_mean_field(0.3, 1.0, 0.5)
     phi = np.cos(early) + np.sin(2 * early) / 2
     exact = [np.mean(np.exp(-1j * n * late) * (phi - phi.mean())) for n in (1, 2, 3)]
@@ -97,9 +103,9 @@ def test_a_is_carried_by_the_mean_field(fine):
 
 
 def test_a_constant_is_remembered_by_nobody(fine):
-    start = flock.Density.from_law(flock.Layered(40, 12), flock.laws.cosine(0.3))
+    start = flock.Density.from_law(flock.kinetic.LayeredDensity(40, 12), flock.laws.cosine(0.3))
     known = kinetic.correlations(
-        flock.Kinetic(1.0, 1.0), start, lambda x: 0 * x[:, 0] + 0.7, 0.2, [0.2, 0.5], **TIGHT
+        flock.KineticFlow(1.0, 1.0), start, lambda x: 0 * x[:, 0] + 0.7, 0.2, [0.2, 0.5], **TIGHT
     )
     assert not waves(known, "A").any()
     assert not np.nan_to_num(waves(known, "C")).any()
@@ -107,9 +113,11 @@ def test_a_constant_is_remembered_by_nobody(fine):
 
 def test_modes_that_no_longer_hold_the_density_end_it(fine):
     """In the words of `solve`; shapes as `fine`."""
-    start = flock.Density.from_law(flock.Layered(40, 12), flock.laws.cosine(0.6))
-    with pytest.raises(flock.SolveError, match=r"stopped at t=0\.\d+ of 2: its highest modes"):
-        kinetic.correlations(flock.Kinetic(2.0, 1.0), start, lopsided, 0.2, [0.1, 2.0], **TIGHT)
+    start = flock.Density.from_law(flock.kinetic.LayeredDensity(40, 12), flock.laws.cosine(0.6))
+    with pytest.raises(
+        flock.errors.SolveError, match=r"stopped at t=0\.\d+ of 2: its highest modes"
+    ):
+        kinetic.correlations(flock.KineticFlow(2.0, 1.0), start, lopsided, 0.2, [0.1, 2.0], **TIGHT)
 
 
 @pytest.mark.slow
@@ -135,8 +143,8 @@ def test_other_starts_against_sampled_prompts():
     The sampled bias is c/n + O(1/n^2) up to logarithms, so 2 R_60 - R_30 is off by its noise; bounds are 4 of
     its standard errors plus 1% for what is left of the bias and the grid's h^2.
     """
-    model, law, s0, t = flock.Kinetic(1.2, 1.5), flock.laws.cosine(0.6), 0.4, 0.5
-    start = flock.Density.from_law(flock.Layered(40, 24), law)
+    model, law, s0, t = flock.KineticFlow(1.2, 1.5), flock.laws.cosine(0.6), 0.4, 0.5
+    start = flock.Density.from_law(flock.kinetic.LayeredDensity(40, 24), law)
     limit = []
     for n in (1, 2):
         pair = [
@@ -176,16 +184,19 @@ def test_other_starts_against_sampled_prompts():
         ({"phi": lambda x: jnp.nan * x[:, 0]}, "one finite number per point"),
         ({"model": flock.CausalSA(1.0, slope=1.0)}, "unnormalised"),
         ({"model": flock.USA(1.0)}, "later ones"),
-        ({"start": flock.Density.from_law(flock.Fourier(4), flock.laws.uniform())}, "Layered"),
+        (
+            {"start": flock.Density.from_law(flock.meanfield.Fourier(4), flock.laws.uniform())},
+            "LayeredDensity",
+        ),
     ],
 )
 def test_requests_that_have_no_answer(change, words):
     given = {
-        "model": flock.Kinetic(1.0, 1.0),
-        "start": flock.Density.from_law(flock.Layered(10, 4), flock.laws.uniform()),
+        "model": flock.KineticFlow(1.0, 1.0),
+        "start": flock.Density.from_law(flock.kinetic.LayeredDensity(10, 4), flock.laws.uniform()),
         "phi": lopsided,
         "s0": 0.2,
         "times": [1.0],
     }
-    with pytest.raises(flock.InputError, match=words):
+    with pytest.raises(flock.errors.InputError, match=words):
         kinetic.correlations(**{**given, **TIGHT, **change})

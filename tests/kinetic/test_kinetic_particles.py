@@ -45,7 +45,7 @@ def by_prefix_moments(angles, beta, slope, modes):
 @pytest.mark.parametrize("slope", [0.0, 0.8, -1.5])
 def test_the_field_is_the_papers(slope):
     angles = RNG.uniform(0, 2 * np.pi, 9)
-    speeds = angular_speed(flock.Kinetic(BETA, slope), angles)
+    speeds = angular_speed(flock.KineticFlow(BETA, slope), angles)
     assert speeds[0] == 0.0
     np.testing.assert_allclose(speeds, by_the_paper(angles, BETA, slope), rtol=1e-12, atol=1e-14)
 
@@ -54,14 +54,14 @@ def test_the_field_is_the_papers(slope):
 def test_the_steepest_bias_still_counts_every_token(slope):
     """Two tokens: the slope cancels. With e^{-slope/2} = 0 the second one would rest."""
     angles = np.array([0.0, 2.0])
-    speeds = angular_speed(flock.Kinetic(BETA, slope), angles)
+    speeds = angular_speed(flock.KineticFlow(BETA, slope), angles)
     np.testing.assert_allclose(speeds, by_the_paper(angles, BETA, 0.0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("slope", [2000.0, -800.0, np.nan, np.inf])
 def test_slopes_beyond_the_range_are_refused(slope):
-    with pytest.raises(flock.InputError, match="slope between -700 and 700"):
-        flock.Kinetic(1.0, slope)
+    with pytest.raises(flock.errors.InputError, match="slope between -700 and 700"):
+        flock.KineticFlow(1.0, slope)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def two_runs():
     angles = RNG.uniform(0, 2 * np.pi, 12)
     angles[0], angles[1] = 0.3, 2.5
     moved = np.concatenate([angles[:7], angles[7:] + 1.0])
-    model = flock.Kinetic(BETA, SLOPE)
+    model = flock.KineticFlow(BETA, SLOPE)
     save = flock.Save(every=0.5, states=True)
     return [
         np.asarray(flock.solve(model, flock.from_angles(start), 2.0, dt=0.02, save=save).states)
@@ -101,16 +101,16 @@ def test_p2_2_earlier_tokens_do_not_know_the_later_ones(two_runs):
     np.testing.assert_allclose(two_runs[0][:, :7], two_runs[1][:, :7], atol=1e-12)
     assert np.max(np.abs(two_runs[0][:, 7:] - two_runs[1][:, 7:])) > 0.1
     angles = RNG.uniform(0, 2 * np.pi, 12)
-    whole = angular_speed(flock.Kinetic(BETA, SLOPE), angles)[:7]
+    whole = angular_speed(flock.KineticFlow(BETA, SLOPE), angles)[:7]
     # A prompt of 7 tokens divides its slope by 7: the same weights need slope 7/12.
-    cut = angular_speed(flock.Kinetic(BETA, SLOPE * 7 / 12), angles[:7])
+    cut = angular_speed(flock.KineticFlow(BETA, SLOPE * 7 / 12), angles[:7])
     np.testing.assert_allclose(whole, cut, atol=1e-12)
 
 
 def test_linear_time_sums_agree_with_all_pairs():
     angles = RNG.uniform(0, 2 * np.pi, 400)
     direct = by_the_paper(angles, 2.0, 1.0)
-    fast = angular_speed(flock.Kinetic(2.0, 1.0), angles, Spectral(1e-12))
+    fast = angular_speed(flock.KineticFlow(2.0, 1.0), angles, Spectral(1e-12))
     # The tolerance is relative to beta e^beta, the largest force of a pair.
     np.testing.assert_allclose(fast, direct, atol=1e-12 * 2 * np.exp(2.0))
     np.testing.assert_allclose(by_prefix_moments(angles, 2.0, 1.0, 30), direct, atol=1e-12)
@@ -120,7 +120,7 @@ def test_linear_time_sums_agree_with_all_pairs():
 def test_a_hundred_thousand_tokens_by_prefix_moments():
     """The field of 1e5 tokens against scipy's linear filter of their moments."""
     angles = RNG.uniform(0, 2 * np.pi, 100_000)
-    fast = angular_speed(flock.Kinetic(1.0, 1.0), angles, Spectral(1e-10))
+    fast = angular_speed(flock.KineticFlow(1.0, 1.0), angles, Spectral(1e-10))
     np.testing.assert_allclose(fast, by_prefix_moments(angles, 1.0, 1.0, 20), atol=1e-9)
 
 
@@ -133,7 +133,7 @@ def test_a_run_of_a_hundred_thousand_tokens_costs_less_than_one_sum_over_pairs()
     """
     n = 100_000
     x0 = flock.uniform(flock.Sphere(2), n, seed=0)
-    model, reduction = flock.Kinetic(1.0, 1.0), Spectral(1e-8)
+    model, reduction = flock.KineticFlow(1.0, 1.0), Spectral(1e-8)
     run = flock.solve(model, x0, 10.0, rtol=1e-6, atol=1e-8, reduction=reduction, save=flock.Save())
     assert run.outcome == "finished"
     assert run.health["norm_drift"] < 1e-14

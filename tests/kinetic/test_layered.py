@@ -27,13 +27,13 @@ def same_law(x):
 
 @pytest.fixture(scope="module")
 def on():
-    return flock.Layered(CELLS, MODES)
+    return flock.kinetic.LayeredDensity(CELLS, MODES)
 
 
 def go(on, law, model=None, **numerics):
-    model = flock.Kinetic(BETA, SLOPE) if model is None else model
+    model = flock.KineticFlow(BETA, SLOPE) if model is None else model
     numerics = numerics or {"rtol": 1e-10, "atol": 1e-12}
-    return flock.solve(model, kinetic.layered(on, law), END, **numerics)
+    return flock.solve(model, kinetic.from_law_by_position(on, law), END, **numerics)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def run(on):
 def alone_run():
     """The circle without positions: every token sees all, in the same units."""
     model = flock.USA(BETA, "kinetic")
-    start = flock.Density.from_law(flock.Fourier(MODES), same_law)
+    start = flock.Density.from_law(flock.meanfield.Fourier(MODES), same_law)
     return flock.solve(model, start, END, rtol=1e-10, atol=1e-12)
 
 
@@ -57,7 +57,7 @@ def alone(alone_run):
 @pytest.mark.parametrize("slope", [-30.0, -2.0, 0.0, 1.0, 30.0])
 def test_averages_are_markov_and_second_order(slope):
     """Rows sum to one, straight lines are exact, and parabolas are off by at most h^2/8 |u''| = h^2/4."""
-    averages = Averages.of(flock.ALiBi(slope, False), CELLS)
+    averages = Averages.of(flock.masks.ALiBi(slope, False), CELLS)
     matrix, s = np.asarray(averages.matrix()), np.arange(CELLS + 1) / CELLS
     nodes, weights = np.polynomial.legendre.leggauss(60)
     inner = s[1:, None] * (nodes + 1) / 2
@@ -72,7 +72,7 @@ def test_averages_are_markov_and_second_order(slope):
 @pytest.mark.parametrize("slope", [-1e5, -1e4, -150.0, 150.0, 1e4, 1e5])
 def test_averages_of_steep_biases(slope):
     """The mean of s' under k(s, s'): s - 1/slope + s/(e^{slope s} - 1), or 1/|slope| from the first token."""
-    matrix, s = np.asarray(Averages.of(flock.ALiBi(slope, False), CELLS).matrix()), PLACES
+    matrix, s = np.asarray(Averages.of(flock.masks.ALiBi(slope, False), CELLS).matrix()), PLACES
     exact = s[1:] - 1 / slope if slope > 0 else np.full(CELLS, -1 / slope)
     far = np.abs(slope) * s[1:]
     exact = exact + np.sign(slope) * s[1:] * np.exp(-far) / -np.expm1(-far)
@@ -82,7 +82,7 @@ def test_averages_of_steep_biases(slope):
 
 @pytest.mark.parametrize("slope", [-2.0, 0.0, 1.0])
 def test_averages_from_a_position_on_split_the_whole(slope):
-    averages = Averages.of(flock.ALiBi(slope, False), CELLS)
+    averages = Averages.of(flock.masks.ALiBi(slope, False), CELLS)
     s, first = np.arange(CELLS + 1) / CELLS, 6
     late = np.asarray(averages.since(first))
     nodes, weights = np.polynomial.legendre.leggauss(60)
@@ -96,7 +96,7 @@ def test_averages_from_a_position_on_split_the_whole(slope):
 
 def test_the_uniform_law_is_stationary(on):
     """f = 1 (its field is 0 at every position), for the rates that `solve` integrates."""
-    model = flock.Kinetic(BETA, SLOPE)
+    model = flock.KineticFlow(BETA, SLOPE)
     uniform = flock.Density.from_law(on, flock.laws.uniform())
     rate = on.scheme().prepared(model).transport(model, 0.0, uniform.state)
     assert float(jnp.max(jnp.abs(rate))) < 1e-14
@@ -123,7 +123,7 @@ def test_a_run_reports_its_health_and_goes_to_disk(run, tmp_path):
     again = flock.open(run.save(tmp_path / "layers.zarr"))
     layers = kinetic.by_position(again)
     assert layers.dims == ("time", "position", "angle")
-    assert again.blank_density.on == flock.Layered(CELLS, MODES)
+    assert again.blank_density.on == flock.kinetic.LayeredDensity(CELLS, MODES)
     np.testing.assert_allclose(layers.mean("angle"), 1.0, atol=1e-14)
     trapezoid = np.full(CELLS + 1, 1 / CELLS)
     trapezoid[[0, -1]] /= 2
@@ -149,8 +149,10 @@ def test_order_in_time(run, on):
 @pytest.mark.slow
 def test_order_in_position(run):
     """Halving the cells: differences shrink by 4."""
-    finals = [np.asarray(go(flock.Layered(6, MODES), start_law).final.state)]
-    finals.append(np.asarray(go(flock.Layered(12, MODES), start_law).final.state)[::2])
+    finals = [np.asarray(go(flock.kinetic.LayeredDensity(6, MODES), start_law).final.state)]
+    finals.append(
+        np.asarray(go(flock.kinetic.LayeredDensity(12, MODES), start_law).final.state)[::2]
+    )
     finals.append(np.asarray(run.final.state)[::4])
     steps = [np.abs(b - a).max() for a, b in itertools.pairwise(finals)]
     assert np.log2(steps[0] / steps[1]) == pytest.approx(2.0, abs=0.2)
@@ -179,7 +181,7 @@ def test_tokens_follow_the_equation(run):
     """
     n = 1000
     tokens = flock.from_angles(golden(n))
-    found = flock.solve(flock.Kinetic(BETA, SLOPE), tokens, END, dt=0.1, save=flock.Save())
+    found = flock.solve(flock.KineticFlow(BETA, SLOPE), tokens, END, dt=0.1, save=flock.Save())
     points = np.asarray(found.final.points)
     wave = points[:, 0] - 1j * points[:, 1]
     c = kinetic.fourier_coefficients(run.final.state)
@@ -192,7 +194,7 @@ def test_tokens_follow_the_equation(run):
 
 @pytest.mark.slow
 def test_by_position_reads_layers_only(alone_run):
-    with pytest.raises(flock.InputError, match=r"Layered\(positions, modes\)"):
+    with pytest.raises(flock.errors.InputError, match=r"LayeredDensity\(positions, modes\)"):
         kinetic.by_position(alone_run)
 
 
@@ -200,8 +202,8 @@ def test_softmax_layers_follow_the_equation_without_positions(on):
     """CausalSA from equal layers is SA on the circle."""
     model = flock.CausalSA(BETA, slope=SLOPE)
     scheme = on.scheme().prepared(model)
-    start = kinetic.layered(on, lambda s, x: same_law(x))
-    one = flock.Fourier(MODES)
+    start = kinetic.from_law_by_position(on, lambda s, x: same_law(x))
+    one = flock.meanfield.Fourier(MODES)
     plain = flock.SA(BETA)
     row = flock.Density.from_law(one, same_law)
     expected = one.scheme().prepared(plain).transport(plain, 0.0, row.state)
@@ -210,7 +212,7 @@ def test_softmax_layers_follow_the_equation_without_positions(on):
 
 
 def test_noise_damps_every_layer_alike(on):
-    model = flock.Dynamics(None, flock.Kinetic(BETA, SLOPE).terms, noise=flock.Brownian(0.3))
+    model = flock.Dynamics(None, flock.KineticFlow(BETA, SLOPE).terms, noise=flock.Brownian(0.3))
     on.check(model)
     rates = on.scheme().damping(model)
     assert rates is not None
@@ -228,7 +230,7 @@ def test_noise_damps_every_layer_alike(on):
     ],
 )
 def test_models_without_such_a_limit_are_refused(on, model, words):
-    with pytest.raises(flock.InputError, match=words):
+    with pytest.raises(flock.errors.InputError, match=words):
         on.check(model)
 
 
@@ -236,10 +238,10 @@ def test_states_that_are_no_probabilities_are_refused(on):
     state = np.zeros(on.shape)
     state[:, 0] = 1.0
     state[3, 0] = 1.1
-    with pytest.raises(flock.InputError, match="every position has mass 1"):
+    with pytest.raises(flock.errors.InputError, match="every position has mass 1"):
         flock.Density(on, state)
     state[3, 0], state[5, 1] = 1.0, 2.0
-    with pytest.raises(flock.InputError, match="not negative"):
+    with pytest.raises(flock.errors.InputError, match="not negative"):
         flock.Density(on, state)
-    with pytest.raises(flock.InputError, match="positions"):
-        flock.Layered(0, 5)
+    with pytest.raises(flock.errors.InputError, match="positions"):
+        flock.kinetic.LayeredDensity(0, 5)

@@ -12,7 +12,7 @@ from tokenflock import kinetic, theory
 from tokenflock.ensembles import mean_and_error
 from tokenflock.kinetic.retrieval import enough_shifts
 
-MODEL = flock.Kinetic(1.0, 1.0)
+MODEL = flock.KineticFlow(1.0, 1.0)
 TIME = 0.6
 
 
@@ -71,7 +71,7 @@ def test_recall_is_a_run_like_any_other(few, tmp_path):
     np.testing.assert_array_equal(again["response"], few["response"])
     np.testing.assert_array_equal(again.final.points, few.final.points)
     assert again.outcomes.item() == "finished"
-    assert again.model.label == "Kinetic"
+    assert again.model.label == "KineticFlow"
     assert again.attributes["recall"]["tokens"] == [2, 5]
     last = few.plot("tokens", sample=(1, 2, 3)).axes[-1]
     assert last.get_title() == "t = 0.6"
@@ -208,7 +208,7 @@ def test_steps_are_fine_enough(short):
         ({"dt": 1e-8}, "use a larger dt"),
         ({"model": flock.NoisyUSA(1.0, 0.1)}, "without noise"),
         (
-            {"model": flock.Dynamics(None, MODEL.terms, normalisation=flock.PreLN())},
+            {"model": flock.Dynamics(None, MODEL.terms, normalisation=flock.normalisation.PreLN())},
             "with post-LN",
         ),
     ],
@@ -216,7 +216,7 @@ def test_steps_are_fine_enough(short):
 def test_requests_that_have_no_answer_are_refused(change, words):
     given = {"model": MODEL, "n": 30, "tokens": [3], "t1": 1.0, "prompts": 4, "shifts": 4}
     given |= {"seed": 0, "dt": 0.1}
-    with pytest.raises(flock.InputError, match=words):
+    with pytest.raises(flock.errors.InputError, match=words):
         kinetic.sample_recall(**{**given, **change})
 
 
@@ -224,7 +224,7 @@ def test_default_shifts_carry_all_but_a_thousandth_of_the_profile():
     """8 at beta = 1, as ever; at beta = 8 and 50 words modes above 7 are a fourteenth of S_t."""
     places = np.array([0.2, 0.9])
     assert enough_shifts(MODEL, places, TIME, 8) == 8
-    shifts = enough_shifts(flock.Kinetic(8.0, 1.0), places, 1e-3, 50)
+    shifts = enough_shifts(flock.KineticFlow(8.0, 1.0), places, 1e-3, 50)
     kept, whole, few = (
         theory.retrieval_profile(places, 8.0, 1e-3, 1.0, 50, modes)
         for modes in (shifts - 1, None, 7)

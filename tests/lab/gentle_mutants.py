@@ -125,7 +125,7 @@ ADDED_TO_SWEEPS = [
 ]
 # Words that may stand in each other's place.
 WORDS = [
-    ("SA", "USA", "CausalSA", "SinkhornSA", "LinearSA", "SigmoidSA", "HardmaxFlow", "Kinetic"),
+    ("SA", "USA", "CausalSA", "SinkhornSA", "LinearSA", "SigmoidSA", "HardmaxFlow", "KineticFlow"),
     ("uniform", "hemisphere", "gaussian"),
     ("adaptive", "fixed", "layers", "stiff"),
     ("dense", "tiled", "auto", "spectral"),

@@ -32,7 +32,7 @@ WRITTEN = {
     "alpha": (
         "sphere",
         f"model.normalisation={{scheme='ngpt', alpha={TABLE}}}",
-        flock.SA(9.0, normalisation=flock.NGPT(VALUES)),
+        flock.SA(9.0, normalisation=flock.normalisation.NGPT(VALUES)),
     ),
     "brownian": (
         "sphere",
@@ -42,7 +42,7 @@ WRITTEN = {
     "common": (
         "sphere",
         f"model.noise={{kind='common', scale={TABLE}, beta={TABLE}}}",
-        flock.SA(9.0, noise=flock.CommonNoise(flock.Attention(beta=VALUES), VALUES)),
+        flock.SA(9.0, noise=flock.noise.CommonNoise(flock.Attention(beta=VALUES), VALUES)),
     ),
     "perceptron": (
         "sphere",

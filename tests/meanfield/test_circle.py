@@ -164,7 +164,7 @@ def test_growth_of_all_modes_in_time_for_a_batch_of_beta():
         return 1 + 1e-8 * sum(jnp.cos(k * theta + k) for k in range(1, 7))
 
     t1 = 2.0 / rates.max()
-    watch = flock.Save(every=t1, observe=[flock.fourier_moments(6)])
+    watch = flock.Save(every=t1, observe=[flock.observables.fourier_moments(6)])
     start = Density.from_law(Fourier(24), bumps)
     run = flock.solve(flock.USA(betas), start, t1, save=watch, rtol=1e-12, atol=1e-18)
     moments = run.array("fourier_moments")
@@ -194,7 +194,7 @@ def noisy(strength, beta=1.0, temperature=0.4):
 
 
 def followed(model, law, t1):
-    watch = flock.Save(every=t1 / 4, observe=[flock.fourier_moments(3)])
+    watch = flock.Save(every=t1 / 4, observe=[flock.observables.fourier_moments(3)])
     start = Density.from_law(Fourier(32), law)
     return flock.solve(model, start, t1, save=watch, rtol=1e-10, atol=1e-16)
 
@@ -296,7 +296,7 @@ def test_any_terms_act_alike_on_series_and_quantiles(name, temperature):
 @pytest.mark.parametrize("name", MODELS)
 def test_any_terms_move_series_and_quantiles_alike(name):
     model = Dynamics(None, MODELS[name])
-    watch = flock.Save(every=0.15, observe=[flock.energy, flock.fourier_moments(4)])
+    watch = flock.Save(every=0.15, observe=[flock.energy, flock.observables.fourier_moments(4)])
     found = [
         flock.solve(model, Density.from_law(on, skewed), 0.3, save=watch, rtol=1e-10, atol=1e-12)
         for on in (Fourier(64), Quantiles(400))
@@ -322,7 +322,7 @@ def test_a_run_stops_where_its_modes_no_longer_hold_the_density():
     assert run.outcome == "unresolved"
     assert "Quantiles(n)" in run.advice
     assert run.reached < 0.5
-    moments = run.observe(flock.fourier_moments(3)).values[0]
+    moments = run.observe(flock.observables.fourier_moments(3)).values[0]
     assert moments == pytest.approx([0, 0, 0.005], abs=1e-14)
     # Positivity is not enforced: what a resolved run may undershoot is its tail.
     assert run.health["lowest_density"] > -16 * run.health["largest_tail"]
@@ -374,10 +374,10 @@ def test_one_equation_is_asked_of_critical_points_and_stationary_states(changing
     model = flock.USA(beta, weights=weights, noise=flock.Brownian(0.3))
     bare = flock.USA(beta, weights=weights)
     tokens = flock.uniform(flock.Sphere(2), 4, seed=0)
-    density = flock.Density.from_law(flock.Quantiles(32), flock.laws.cosine(0.3))
-    with pytest.raises(flock.InputError, match="change with time"):
+    density = flock.Density.from_law(flock.meanfield.Quantiles(32), flock.laws.cosine(0.3))
+    with pytest.raises(flock.errors.InputError, match="change with time"):
         stationary_equation(model, Fourier(16))
-    with pytest.raises(flock.InputError, match="change with time"):
+    with pytest.raises(flock.errors.InputError, match="change with time"):
         flock.meanfield.landscape.find_critical(bare, tokens, "ascent")
-    with pytest.raises(flock.InputError, match="change with time"):
+    with pytest.raises(flock.errors.InputError, match="change with time"):
         flock.meanfield.jko_flow(bare, density, tau=0.1, steps=1)

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 import tokenflock as flock
 from tokenflock.density import Density
 from tokenflock.errors import InputError
-from tokenflock.kinetic.layered import Layered, layered
+from tokenflock.kinetic.layered import LayeredDensity, from_law_by_position
 from tokenflock.meanfield.laws import cosine, sample, uniform, von_mises
 
 FALSE_ALARM = 1e-6
@@ -44,26 +44,26 @@ def von_mises_along(concentration):
 
 def test_the_statistic_sees_a_wrong_law():
     """Otherwise nothing below could fail."""
-    drawn = angles(Density.from_law(flock.Fourier(32), von_mises(4.0)).sample(N, seed=0))
+    drawn = angles(Density.from_law(flock.meanfield.Fourier(32), von_mises(4.0)).sample(N, seed=0))
     assert has_law(drawn, stats.vonmises(4.0).cdf)
     assert not has_law(drawn, stats.vonmises(5.0).cdf)
     assert not has_law(drawn, stats.vonmises(4.0, loc=0.1).cdf)
 
 
 def test_quantiles_are_uniform_between_neighbours():
-    density = Density.from_law(flock.Quantiles(50), von_mises(4.0))
+    density = Density.from_law(flock.meanfield.Quantiles(50), von_mises(4.0))
     state = np.asarray(density.state)
     ends = np.append(state, state[0] + 2 * np.pi)
     drawn = np.mod(angles(density.sample(N, seed=1)) - state[0], 2 * np.pi) + state[0]
     assert has_law(drawn, lambda theta: np.interp(theta, ends, np.arange(51) / 50))
-    atoms = Density(flock.Quantiles(3), [0.0, 0.0, 2.0]).sample(999, seed=0)
+    atoms = Density(flock.meanfield.Quantiles(3), [0.0, 0.0, 2.0]).sample(999, seed=0)
     at_zero = np.mean(np.abs(angles(atoms)) < 1e-12)
     assert abs(at_zero - 1 / 3) < 5 * np.sqrt(2 / 9 / 999)
 
 
 @pytest.mark.parametrize(("d", "concentration", "degree"), [(3, 200.0, 110), (8, 3.0, 24)])
 def test_zonal_densities_along_the_axis_and_around_it(d, concentration, degree):
-    density = Density.from_law(flock.Zonal(d, degree), von_mises(concentration))
+    density = Density.from_law(flock.meanfield.Zonal(d, degree), von_mises(concentration))
     mu = density.sample(N, seed=2)
     assert mu.space == flock.Sphere(d)
     x = np.asarray(mu.points)
@@ -77,7 +77,7 @@ def test_zonal_densities_along_the_axis_and_around_it(d, concentration, degree):
 
 def test_harmonics_about_an_axis_that_is_not_ours():
     w = np.array([1.0, 2.0, -2.0]) / 3.0
-    density = Density.from_law(flock.Harmonics(20), von_mises(5.0, [1.0, 2.0, -2.0]))
+    density = Density.from_law(flock.meanfield.Harmonics(20), von_mises(5.0, [1.0, 2.0, -2.0]))
     x = np.asarray(density.sample(N, seed=3).points)
     assert has_law(x @ w, von_mises_along(5.0))
     first = np.array([2.0, -1.0, 0.0]) / np.sqrt(5.0)
@@ -87,7 +87,7 @@ def test_harmonics_about_an_axis_that_is_not_ours():
 
 def test_gaussians_have_their_mean_and_covariance():
     spread = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, 0.0], [0.0, 0.0, 0.0]])
-    density = flock.meanfield.normal([1.0, -2.0, 0.5], spread)
+    density = flock.meanfield.gaussian_density([1.0, -2.0, 0.5], spread)
     x = np.asarray(density.sample(N, seed=4).points) - [1.0, -2.0, 0.5]
     assert np.max(np.abs(x[:, 2])) == 0.0
     for direction in ([1.0, 0.0], [0.0, 1.0], [0.6, -0.8]):
@@ -97,8 +97,8 @@ def test_gaussians_have_their_mean_and_covariance():
 
 def test_a_layered_density_gives_a_prompt():
     """Token i has the law of its position: levels by its own distribution function are uniform."""
-    on = Layered(positions=8, modes=16)
-    density = layered(on, lambda s, x: cosine(0.9 * s, 1, 0.4)(x))
+    on = LayeredDensity(positions=8, modes=16)
+    density = from_law_by_position(on, lambda s, x: cosine(0.9 * s, 1, 0.4)(x))
     theta = angles(density.sample(N, seed=5))
     s = (np.arange(N) + 0.5) / N
 
@@ -128,8 +128,8 @@ def test_laws_give_tokens_without_a_discretisation(d):
 
 def test_the_seed_gives_the_sample_again():
     for density in (
-        Density.from_law(flock.Fourier(8), cosine(0.5)),
-        Density.from_law(flock.Harmonics(4), uniform()),
+        Density.from_law(flock.meanfield.Fourier(8), cosine(0.5)),
+        Density.from_law(flock.meanfield.Harmonics(4), uniform()),
     ):
         first, again, other = (density.sample(8, seed=s).points for s in (1, 1, 2))
         np.testing.assert_array_equal(first, again)
@@ -142,15 +142,15 @@ def circle(n, seed):
 
 def test_refusals_say_what_is_needed():
     # 1 + 1.005 cos theta falls to -0.005, which a state may; its mass there is 1e-4.
-    negative = Density(flock.Fourier(1), [1.0, 1.005 / np.sqrt(2), 0.0])
+    negative = Density(flock.meanfield.Fourier(1), [1.0, 1.005 / np.sqrt(2), 0.0])
     with pytest.raises(InputError, match=r"negative on a mass of .*; use more modes than 1"):
         negative.sample(10, seed=0)
-    zonal = Density(flock.Zonal(3, 1), [1.0, 1.005 / np.sqrt(3)])
+    zonal = Density(flock.meanfield.Zonal(3, 1), [1.0, 1.005 / np.sqrt(3)])
     with pytest.raises(InputError, match=r"negative on a mass of .*; use more than degree=1"):
         zonal.sample(10, seed=0)
     with pytest.raises(InputError, match="n >= 2 tokens, got n=1"):
-        Density.from_law(flock.Fourier(2), uniform()).sample(1, seed=0)
-    for draw in (Density.from_law(flock.Fourier(2), uniform()).sample, circle):
+        Density.from_law(flock.meanfield.Fourier(2), uniform()).sample(1, seed=0)
+    for draw in (Density.from_law(flock.meanfield.Fourier(2), uniform()).sample, circle):
         with pytest.raises(InputError, match=r"seed from 0 to 2\^63 - 1, got seed=-1"):
             draw(5, seed=-1)
         with pytest.raises(InputError, match=r"seed from 0 to 2\^63 - 1"):

@@ -109,7 +109,7 @@ def test_plain_attention_is_the_sum_over_nodes(model):
 def test_means_move_as_the_field_says():
     """d/dt int x dmu = int P_x f dmu for a general perceptron and drift, by quadrature."""
     M = RNG.normal(size=(3, 3))
-    perceptron = Perceptron.random(3, 4, seed=1, activation=flock.GELU)
+    perceptron = Perceptron.random(3, 4, seed=1, activation=flock.terms.GELU)
     model = Dynamics(Sphere(3), Drift(M) + perceptron)
     scheme, slope = derivative(model, skew)
     x, w = scheme.basis.nodes, scheme.basis.weights * skew(scheme.basis.nodes)

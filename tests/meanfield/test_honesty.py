@@ -20,10 +20,16 @@ def test_a_symmetric_density_that_outgrows_its_modes_is_unresolved():
     model = flock.USA(60.0, convention="metastability")
     start = flock.laws.cosine(0.3, mode=12)
     run = flock.solve(
-        model, flock.Density.from_law(flock.Fourier(32), start), 20.0, **LOOSE, throw=False
+        model,
+        flock.Density.from_law(flock.meanfield.Fourier(32), start),
+        20.0,
+        **LOOSE,
+        throw=False,
     )
     assert run.outcome == "unresolved"
-    fine = flock.solve(model, flock.Density.from_law(flock.Fourier(200), start), 20.0, **LOOSE)
+    fine = flock.solve(
+        model, flock.Density.from_law(flock.meanfield.Fourier(200), start), 20.0, **LOOSE
+    )
     assert fine.outcome == "finished"
     assert float(jnp.max(fine.final.values)) == pytest.approx(1.8126, abs=2e-4)
 
@@ -31,12 +37,12 @@ def test_a_symmetric_density_that_outgrows_its_modes_is_unresolved():
 @pytest.mark.parametrize(
     ("on", "law"),
     [
-        (flock.Fourier(32), flock.laws.cosine(0.5, mode=40)),
+        (flock.meanfield.Fourier(32), flock.laws.cosine(0.5, mode=40)),
         # 99 on 100 nodes looks like 1.
-        (flock.Fourier(32), flock.laws.cosine(0.5, mode=99)),
-        (flock.Fourier(16), flock.laws.von_mises(200.0)),
-        (flock.Zonal(8, 12), flock.laws.zonal_mode(0.5, degree=14)),
-        (flock.Harmonics(8), flock.laws.zonal_mode(0.5, degree=10)),
+        (flock.meanfield.Fourier(32), flock.laws.cosine(0.5, mode=99)),
+        (flock.meanfield.Fourier(16), flock.laws.von_mises(200.0)),
+        (flock.meanfield.Zonal(8, 12), flock.laws.zonal_mode(0.5, degree=14)),
+        (flock.meanfield.Harmonics(8), flock.laws.zonal_mode(0.5, degree=10)),
     ],
 )
 def test_a_law_beyond_the_grid_is_refused(on, law):
@@ -47,11 +53,11 @@ def test_a_law_beyond_the_grid_is_refused(on, law):
 @pytest.mark.parametrize(
     ("on", "state", "sentence"),
     [
-        (flock.Fourier(2), [1.0, 2.0, 0.0, 0.0, 0.0], "falls to -1.8"),
-        (flock.Fourier(2), [2.0, 0.0, 0.0, 0.0, 0.0], "has mass 1"),
-        (flock.Zonal(5, 2), [1.0, 3.0, 0.0], "a density is not negative"),
-        (flock.Quantiles(3), [0.0, 2.0, 1.0], "increasing order"),
-        (flock.Quantiles(3), [0.0, 2.0, 7.0], "span at most 2 pi"),
+        (flock.meanfield.Fourier(2), [1.0, 2.0, 0.0, 0.0, 0.0], "falls to -1.8"),
+        (flock.meanfield.Fourier(2), [2.0, 0.0, 0.0, 0.0, 0.0], "has mass 1"),
+        (flock.meanfield.Zonal(5, 2), [1.0, 3.0, 0.0], "a density is not negative"),
+        (flock.meanfield.Quantiles(3), [0.0, 2.0, 1.0], "increasing order"),
+        (flock.meanfield.Quantiles(3), [0.0, 2.0, 7.0], "span at most 2 pi"),
     ],
 )
 def test_numbers_that_are_no_measure_are_refused(on, state, sentence):
@@ -60,7 +66,7 @@ def test_numbers_that_are_no_measure_are_refused(on, state, sentence):
 
 
 def test_a_start_that_is_not_resolved_is_refused_at_once():
-    rough = flock.Density(flock.Fourier(4), [1.0, *[0.0] * 3, 0.1, *[0.0] * 4])
+    rough = flock.Density(flock.meanfield.Fourier(4), [1.0, *[0.0] * 3, 0.1, *[0.0] * 4])
     with pytest.raises(InputError, match="the start is finer than"):
         flock.solve(flock.SA(1.0), rough, 1.0, **LOOSE)
 
@@ -77,12 +83,17 @@ def test_kernel_numbers_against_scipy(d, beta):
 
 
 def test_growth_rates_at_large_beta():
-    measured = flock.meanfield.growth_rates(flock.SA(1e5), flock.Fourier(40), [1, 5, 20])
+    measured = flock.meanfield.growth_rates(flock.SA(1e5), flock.meanfield.Fourier(40), [1, 5, 20])
     np.testing.assert_allclose(measured, theory.growth_rate([1, 5, 20], 2, 1e5, "SA"), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
-    "on", [flock.Fourier(32), pytest.param(flock.Quantiles(256), marks=pytest.mark.slow)], ids=str
+    "on",
+    [
+        flock.meanfield.Fourier(32),
+        pytest.param(flock.meanfield.Quantiles(256), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_a_beta_whose_energy_leaves_the_doubles_is_solved_and_checked(on):
     start = flock.Density.from_law(on, flock.laws.cosine(0.1))

@@ -11,7 +11,7 @@ from tokenflock.density import Density
 from tokenflock.errors import InputError, SolveError
 from tokenflock.kinds import gaussian_coupling
 from tokenflock.meanfield import affine, gaussian_statistics
-from tokenflock.meanfield.moments import LARGEST_NUMBER, Moments, gaussian, normal
+from tokenflock.meanfield.moments import LARGEST_NUMBER, Moments, as_gaussian, gaussian_density
 
 MEAN = np.array([0.6, -0.4])
 COVARIANCE = np.array([[1.0, 0.3], [0.3, 0.5]])
@@ -64,7 +64,9 @@ MODELS = {
     "Sinkhorn": flock.SinkhornSA(0.8, weights=flock.Weights(B=SKEWED, V=VALUE)),
     "Sinkhorn, two heads": flock.SinkhornSA(0.8, weights=flock.Weights(**TWO)),
     "linear": flock.LinearSA(0.8, weights=flock.Weights(B=SKEWED, V=VALUE)),
-    "sum": flock.SA(0.8, plus=flock.Drift(VALUE) + flock.Attention(beta=0.3, kind=flock.Linear())),
+    "sum": flock.SA(
+        0.8, plus=flock.Drift(VALUE) + flock.Attention(beta=0.3, kind=flock.kinds.Linear())
+    ),
 }
 
 
@@ -73,7 +75,7 @@ def test_the_field_is_the_engine_s_at_a_gaussian(name):
     """Integrands are entire: 28 Gauss-Hermite nodes a side reach 1e-8 where |x| is moderate."""
     mu, inner = quadrature()
     model = MODELS[name]
-    exact = affine.field(model, 0.0, gaussian(normal(MEAN, COVARIANCE).state))
+    exact = affine.field(model, 0.0, as_gaussian(gaussian_density(MEAN, COVARIANCE).state))
     measured = model.field(0.0, mu.points, mu)
     expected = exact.offset + mu.points @ exact.slope.T
     np.testing.assert_allclose(measured[inner], expected[inner], atol=2e-8)
@@ -90,7 +92,7 @@ def test_a_kind_that_leaves_the_family_is_not_affine_and_is_refused():
     rest = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
     assert np.abs(rest).max() > 0.1
     with pytest.raises(InputError, match="Unnormalised attention leaves the Gaussian family"):
-        solve(model, normal(MEAN, COVARIANCE), 1.0)
+        solve(model, gaussian_density(MEAN, COVARIANCE), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +101,11 @@ def test_a_kind_that_leaves_the_family_is_not_affine_and_is_refused():
         (flock.SigmoidSA(1.0), "Sigmoid attention leaves the Gaussian family"),
         (flock.HardmaxFlow(), "Hardmax attention leaves the Gaussian family"),
         (flock.SA(1.0, plus=flock.Perceptron.random(2, 3, 0)), "Perceptron does not keep"),
-        (flock.SA(1.0, normalisation=flock.PreLN()), "radius"),
-        (flock.SA(1.0, normalisation=flock.PostLN()), "layer norm puts tokens on a sphere"),
+        (flock.SA(1.0, normalisation=flock.normalisation.PreLN()), "radius"),
+        (
+            flock.SA(1.0, normalisation=flock.normalisation.PostLN()),
+            "layer norm puts tokens on a sphere",
+        ),
         (flock.CausalSA(1.0), "order of the tokens"),
         (flock.RescaledSA(1.0), "rescaled frame"),
         (flock.StochasticSA(1.0, 1.0), "noise shared by all tokens"),
@@ -110,7 +115,7 @@ def test_a_kind_that_leaves_the_family_is_not_affine_and_is_refused():
 )
 def test_models_that_are_refused(model, says):
     with pytest.raises(InputError, match=says):
-        normal(MEAN, COVARIANCE).on.check(model)
+        gaussian_density(MEAN, COVARIANCE).on.check(model)
 
 
 def test_covariances_that_are_refused():
@@ -121,11 +126,11 @@ def test_covariances_that_are_refused():
         ([[np.nan, 0.0], [0.0, 1.0]], "finite"),
     ):
         with pytest.raises(InputError, match=says):
-            normal(MEAN, covariance)
+            gaussian_density(MEAN, covariance)
     with pytest.raises(InputError, match="normal"):
         Density.from_law(Moments(2), lambda x: jnp.ones(x.shape[0]))
     with pytest.raises(InputError, match="tokens"):
-        normal(MEAN, COVARIANCE).as_measure()
+        gaussian_density(MEAN, COVARIANCE).as_measure()
 
 
 # --- Sinkhorn's coupling --------------------------------------------------------------------------
@@ -167,7 +172,7 @@ def test_the_energy_is_that_of_ott_s_plan():
     mu, _ = quadrature()
     scores = np.asarray(mu.points) @ (0.8 * SKEWED) @ np.asarray(mu.points).T
     costs = geometry.Geometry(cost_matrix=jnp.asarray(-scores), epsilon=1.0)
-    found = flock.Sinkhorn().potentials(costs, mu.weights)
+    found = flock.kinds.Sinkhorn().potentials(costs, mu.weights)
     product = np.outer(mu.weights, mu.weights)
     matrix = np.exp(scores + np.asarray(found.f)[:, None] + np.asarray(found.g))
     np.testing.assert_allclose(matrix.sum(axis=0), mu.weights, atol=1e-9)
@@ -184,7 +189,7 @@ def test_the_energy_is_that_of_ott_s_plan():
 
 
 def test_P6b_1_softmax_is_the_closed_form():
-    run = solve(softmax(SCORE), normal(MEAN, COVARIANCE), 2.0)
+    run = solve(softmax(SCORE), gaussian_density(MEAN, COVARIANCE), 2.0)
     np.testing.assert_allclose(
         run.array("covariance"), theory.softmax_covariance(run.time, COVARIANCE, SCORE), atol=1e-10
     )
@@ -201,7 +206,7 @@ def test_P6b_1_softmax_is_the_closed_form():
 
 
 def test_readings_of_a_run():
-    run = solve(softmax(SCORE), normal(MEAN, COVARIANCE), 2.0)
+    run = solve(softmax(SCORE), gaussian_density(MEAN, COVARIANCE), 2.0)
     values = np.linalg.eigvalsh(run.array("covariance"))
     np.testing.assert_allclose(run.array("variances"), values, rtol=1e-12)
     np.testing.assert_allclose(run.array("variance_ratio"), values[:, 0] / values[:, 1], rtol=1e-12)
@@ -222,7 +227,7 @@ def test_readings_of_a_run():
 
 def test_P6b_4_blow_up_is_told_with_its_time():
     """Sigma = 1/(1 - 2t) to 1e-6 until t = .49; the run ends within 1e-8 t* of t* = .5."""
-    start = normal(MEAN, np.eye(2))
+    start = gaussian_density(MEAN, np.eye(2))
     before = solve(softmax(np.eye(2)), start, 0.49)
     np.testing.assert_allclose(
         before.array("covariance")[:, 0, 0], 1 / (1 - 2 * before.time), rtol=1e-8
@@ -242,8 +247,8 @@ def test_P6b_4_blow_up_is_told_with_its_time():
 def test_growth_at_a_bounded_rate_is_no_blow_up():
     """The mean reaches e^300 and the run goes on; where numbers end, it says so and not "blow-up"."""
     A = -np.eye(2)
-    assert solve(softmax(A), normal(MEAN, COVARIANCE), 300.0).outcome == "finished"
-    run = solve(softmax(A), normal(MEAN, COVARIANCE), 900.0, throw=False)
+    assert solve(softmax(A), gaussian_density(MEAN, COVARIANCE), 300.0).outcome == "finished"
+    run = solve(softmax(A), gaussian_density(MEAN, COVARIANCE), 900.0, throw=False)
     assert run.outcome == "non-finite"
     assert np.abs(run.final.state).max() == pytest.approx(LARGEST_NUMBER, rel=1e-6)
     assert run.health["finite"]
@@ -261,7 +266,7 @@ def test_sinkhorn_is_followed_through_the_range_of_doubles():
     def clock(s):
         return np.arcsinh(2 * s) / 2 - (np.hypot(1, 2 * s) + 1) / (4 * s)
 
-    model, start = flock.SinkhornSA(1.0), normal(np.zeros(2), np.eye(2))
+    model, start = flock.SinkhornSA(1.0), gaussian_density(np.zeros(2), np.eye(2))
     for t1, outcome in ((300.0, "finished"), (2000.0, "non-finite")):
         run = flock.solve(model, start, t1, rtol=1e-9, atol=1e-12, throw=False)
         assert run.outcome == outcome
@@ -293,7 +298,7 @@ def test_couplings_of_large_gaussians():
 
 def test_blow_up_of_one_direction_while_the_other_vanishes():
     A = np.diag([0.4, -3.0])
-    run = solve(softmax(A), normal(MEAN, COVARIANCE), 9.0, throw=False)
+    run = solve(softmax(A), gaussian_density(MEAN, COVARIANCE), 9.0, throw=False)
     expected = theory.softmax_blow_up_time(COVARIANCE, A)
     assert run.outcome == "blow-up"
     assert run.health["blow_up_time"] == pytest.approx(expected, rel=1e-8)
@@ -303,7 +308,7 @@ def test_P6b_5_the_limit_has_the_rank_of_the_kernel():
     """A <= 0 of rank 1 in the plane: Sigma(t) - limit = O(1/t), and alpha grows like e^t on the kernel."""
     away = np.array([0.6, 0.8])
     A = -1.5 * np.outer(away, away)
-    run = solve(softmax(A), normal(MEAN, COVARIANCE), 300.0)
+    run = solve(softmax(A), gaussian_density(MEAN, COVARIANCE), 300.0)
     limit = theory.softmax_limit(COVARIANCE, A)
     assert theory.limit_rank(COVARIANCE, A) == 1
     gaps = np.linalg.norm(run.array("covariance") - limit, axis=(1, 2))
@@ -321,7 +326,7 @@ def test_P6b_5_in_five_dimensions(rank):
     factor, mean = rng.normal(size=(5, 5)), rng.normal(size=5)
     covariance = factor @ factor.T / 5 + 0.3 * np.eye(5)
     A = -frame @ np.diag(rng.uniform(0.5, 2, rank)) @ frame.T
-    run = solve(softmax(A), normal(mean, covariance), 300.0)
+    run = solve(softmax(A), gaussian_density(mean, covariance), 300.0)
     np.testing.assert_allclose(
         run.array("covariance"), theory.softmax_covariance(run.time, covariance, A), atol=1e-8
     )
@@ -338,7 +343,7 @@ def test_one_dimension_with_a_value_and_a_batch_of_beta():
     v, sigma, alpha, betas = 0.6, 1.4, 0.5, np.array([0.3, 0.7, 4.0])
     model = flock.SA(betas, weights=flock.Weights(V=v))
     run = flock.solve(
-        model, normal([alpha], [[sigma]]), 0.5, rtol=1e-11, atol=1e-13, throw=False,
+        model, gaussian_density([alpha], [[sigma]]), 0.5, rtol=1e-11, atol=1e-13, throw=False,
         save=flock.Save(every=0.25, observe=[gaussian_statistics.mean, gaussian_statistics.covariance]),
     )  # fmt: skip
     left = 1 - 2 * v * betas[:2, None] * sigma * np.array([0.0, 0.25, 0.5])
@@ -358,7 +363,7 @@ def test_sinkhorn_s_energy_rises_and_its_mean_obeys_V():
     """V = c A: a gradient flow. The mean is e^{tV} alpha; growth stays below e^{2 |V| t}: no blow-up."""
     A = np.array([[0.9, 0.3], [0.3, -0.6]])
     model = flock.SinkhornSA(1.0, weights=flock.Weights(B=A, V=0.7 * A))
-    run = solve(model, normal(MEAN, COVARIANCE), 3.0)
+    run = solve(model, gaussian_density(MEAN, COVARIANCE), 3.0)
     assert np.all(np.diff(run.array("free_energy")) > 0)
     assert run.health["dissipation_defect"] < 1e-9
     np.testing.assert_allclose(
@@ -374,12 +379,12 @@ def test_the_identity_holds_along_flows_that_are_no_gradients():
     """dF/dt from the field against F itself: Sinkhorn with other V, drift, noise, softmax beside it."""
     model = flock.Dynamics(
         None,
-        flock.Attention(flock.Weights(B=SKEWED, V=VALUE), 1.3, flock.Sinkhorn())
+        flock.Attention(flock.Weights(B=SKEWED, V=VALUE), 1.3, flock.kinds.Sinkhorn())
         + flock.Attention(flock.Weights(B=SCORE), 1.0)
         + flock.Drift(-VALUE),
         flock.Brownian(0.2),
     )
-    run = solve(model, normal(MEAN, COVARIANCE), 2.0)
+    run = solve(model, gaussian_density(MEAN, COVARIANCE), 2.0)
     assert np.ptp(run.array("free_energy")) > 0.1
     assert run.health["dissipation_defect"] < 1e-9
 
@@ -387,13 +392,13 @@ def test_the_identity_holds_along_flows_that_are_no_gradients():
 @pytest.mark.slow
 def test_l2_attention_blows_up_only_without_injective_keys():
     low = flock.Weights(Q=[[0.0, 1.0]], K=[[1.0, 0.0]], V=np.diag([0.0, 1.0]))
-    run = solve(flock.L2SA(0.7, weights=low), normal(MEAN, COVARIANCE), 9.0, throw=False)
+    run = solve(flock.L2SA(0.7, weights=low), gaussian_density(MEAN, COVARIANCE), 9.0, throw=False)
     assert run.outcome == "blow-up"
     expected = theory.l2_blow_up_time(0.7, COVARIANCE[0, 0], COVARIANCE[0, 1])
     # Sigma_22 goes like (t* - t)^{-2}: half the time left is missed.
     assert run.health["blow_up_time"] == pytest.approx(expected, rel=2e-8)
     whole = flock.Weights(Q=[[0.0, 1.0], [1.0, 0.0]], K=np.eye(2), V=np.eye(2))
-    run = solve(flock.L2SA(0.7, weights=whole), normal(MEAN, COVARIANCE), 9.0)
+    run = solve(flock.L2SA(0.7, weights=whole), gaussian_density(MEAN, COVARIANCE), 9.0)
     assert run.array("variances")[-1, 1] < 1.12 * np.exp(2 * 9.0)
     assert run.health["dissipation_defect"] < 1e-9
 
@@ -403,7 +408,7 @@ def test_noise_and_drift_are_ornstein_and_uhlenbeck():
     theta, T = 0.8, 0.3
     model = flock.Dynamics(None, flock.Drift(-theta), flock.Brownian(T))
     for start in (COVARIANCE, np.zeros((2, 2))):
-        run = solve_quietly(model, normal(MEAN, start))
+        run = solve_quietly(model, gaussian_density(MEAN, start))
         decay = np.exp(-2 * theta * run.time)[:, None, None]
         expected = decay * start + T / theta * (1 - decay) * np.eye(2)
         np.testing.assert_allclose(run.array("covariance"), expected, atol=1e-10)
@@ -419,7 +424,9 @@ def solve_quietly(model, start):
 def test_eigenvalues_below_atol_are_lost_within_atol():
     model = flock.Dynamics(None, flock.Drift(np.diag([-2.0, 0.1])), flock.Brownian(0.0))
     save = flock.Save(every=0.5, observe=[gaussian_statistics.mean, gaussian_statistics.covariance])
-    run = flock.solve(model, normal(MEAN, COVARIANCE), 1.5, rtol=1e-3, atol=1e-3, save=save)
+    run = flock.solve(
+        model, gaussian_density(MEAN, COVARIANCE), 1.5, rtol=1e-3, atol=1e-3, save=save
+    )
     assert run.health["lowest_density"] > -1e-3
 
 
@@ -429,7 +436,7 @@ def test_eigenvalues_below_atol_are_lost_within_atol():
 @pytest.mark.slow
 def test_P6b_3_tokens_follow_the_equations():
     """||Sigma_n - Sigma|| <= 5/sqrt n at t = .5, with the same observables of tokens and density."""
-    n, start = 2000, normal(MEAN, COVARIANCE)
+    n, start = 2000, gaussian_density(MEAN, COVARIANCE)
     save = flock.Save(
         at=[0.5],
         observe=[
@@ -453,7 +460,7 @@ def test_P6b_3_tokens_follow_the_equations():
 def test_tokens_have_the_moments_also_without_full_rank():
     """Sample moments of 10^5 tokens, standard errors about 1/sqrt n."""
     along = np.array([0.6, 0.8])
-    drawn = np.asarray(normal(MEAN, 2 * np.outer(along, along)).sample(100_000, 1).points)
+    drawn = np.asarray(gaussian_density(MEAN, 2 * np.outer(along, along)).sample(100_000, 1).points)
     np.testing.assert_allclose(drawn.mean(axis=0), MEAN, atol=0.02)
     np.testing.assert_allclose(np.cov(drawn.T), 2 * np.outer(along, along), atol=0.04)
     # The lost eigenvalue is 1e-16 by rounding, its root 1e-8, times five standard deviations.
@@ -461,7 +468,7 @@ def test_tokens_have_the_moments_also_without_full_rank():
 
 
 def test_a_stored_run_is_read_again(tmp_path):
-    run = solve(softmax(SCORE), normal(MEAN, COVARIANCE), 2.0)
+    run = solve(softmax(SCORE), gaussian_density(MEAN, COVARIANCE), 2.0)
     back = flock.open(run.save(tmp_path / "run"))
     assert back.final.on == Moments(2)
     np.testing.assert_array_equal(back.final.state, run.final.state)

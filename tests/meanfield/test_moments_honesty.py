@@ -13,7 +13,7 @@ import pytest
 import tokenflock as flock
 from tokenflock.kinds import DotProduct, Linear, SquaredDistance
 from tokenflock.kinds.gaussian import Affine
-from tokenflock.meanfield.moments import LARGEST_NUMBER, normal
+from tokenflock.meanfield.moments import LARGEST_NUMBER, gaussian_density
 
 PACKAGE = Path(flock.__file__).parent
 MEAN = np.array([0.6, -0.4])
@@ -35,7 +35,7 @@ def by_fixed_steps(strength, start, t1, dt):
 @pytest.mark.parametrize("dt", [0.25, 0.1, 0.037, 0.01])
 def test_a_fixed_step_over_the_pole_is_a_blow_up(spread, dt):
     """sigma = s/(1 - 2 s t): a step that begins before the pole and is within it ends the run."""
-    run = by_fixed_steps(1.0, normal(np.zeros(2), spread * np.eye(2)), 1.0, dt)
+    run = by_fixed_steps(1.0, gaussian_density(np.zeros(2), spread * np.eye(2)), 1.0, dt)
     assert run.outcome == "blow-up"
     assert run.health["blow_up_time"] == pytest.approx(1 / (2 * spread), abs=dt)
     assert run.health["blow_up_time"] >= run.reached
@@ -44,7 +44,7 @@ def test_a_fixed_step_over_the_pole_is_a_blow_up(spread, dt):
 
 
 def test_fixed_steps_that_leave_the_doubles_at_a_bounded_rate_are_no_blow_up():
-    run = by_fixed_steps(-1.0, normal(MEAN, np.eye(2)), 900.0, 0.5)
+    run = by_fixed_steps(-1.0, gaussian_density(MEAN, np.eye(2)), 900.0, 0.5)
     assert run.outcome == "non-finite"
     assert np.abs(run.final.state).max() == pytest.approx(LARGEST_NUMBER, rel=1e-6)
     assert run.health["blow_up_time"] == np.inf
@@ -52,7 +52,7 @@ def test_fixed_steps_that_leave_the_doubles_at_a_bounded_rate_are_no_blow_up():
 
 def test_a_step_too_long_for_a_contraction_is_halved_and_no_blow_up():
     """sigma' = -6 sigma^2 by steps of 3: the first one would end at a negative variance."""
-    run = by_fixed_steps(-3.0, normal(MEAN, np.eye(2)), 9.0, 3.0)
+    run = by_fixed_steps(-3.0, gaussian_density(MEAN, np.eye(2)), 9.0, 3.0)
     assert run.outcome != "blow-up"
     assert run.health["rejected_steps"] > 0
     assert run.health["lowest_density"] > 0
@@ -68,7 +68,7 @@ MODELS = {
     "linear": flock.LinearSA(0.8, weights=flock.Weights(B=SKEWED, V=VALUE)),
     "sum": flock.Dynamics(
         None,
-        flock.Attention(flock.Weights(B=SKEWED, V=VALUE), 1.3, flock.Sinkhorn())
+        flock.Attention(flock.Weights(B=SKEWED, V=VALUE), 1.3, flock.kinds.Sinkhorn())
         + flock.Attention(flock.Weights(B=SKEWED), 1.0)
         + flock.Drift(-VALUE),
         flock.Brownian(0.2),
@@ -88,13 +88,13 @@ def both_sides(model, start):
 @pytest.mark.parametrize("name", MODELS)
 def test_the_power_is_the_rate_of_the_free_energy(name):
     """Also where squares are no numbers, and of a covariance without full rank."""
-    along, power = both_sides(MODELS[name], normal(MEAN, COVARIANCE))
+    along, power = both_sides(MODELS[name], gaussian_density(MEAN, COVARIANCE))
     assert abs(power) > 1e-2
     assert power == pytest.approx(along, rel=1e-12)
     if name in ("softmax", "l2"):
-        along, power = both_sides(MODELS[name], normal(1e200 * MEAN, COVARIANCE))
+        along, power = both_sides(MODELS[name], gaussian_density(1e200 * MEAN, COVARIANCE))
         assert power == pytest.approx(along, rel=1e-12)
-        along, power = both_sides(MODELS[name], normal(MEAN, np.diag([1.0, 0.0])))
+        along, power = both_sides(MODELS[name], gaussian_density(MEAN, np.diag([1.0, 0.0])))
         assert power == pytest.approx(along, rel=1e-12)
 
 
@@ -109,13 +109,13 @@ def test_a_wrong_slope_breaks_the_identity(name, owner, monkeypatch):
         return Affine(exact.offset, 1.05 * exact.slope)
 
     monkeypatch.setattr(owner, "gaussian_field", wrong)
-    along, power = both_sides(MODELS[name], normal(MEAN, COVARIANCE))
+    along, power = both_sides(MODELS[name], gaussian_density(MEAN, COVARIANCE))
     assert abs(along - power) > 1e-3 * abs(power)
 
 
 def test_the_size_is_that_of_samples():
     """log(1 + E|x|^2)/2, by the second moment written out."""
-    start = normal(MEAN, COVARIANCE)
+    start = gaussian_density(MEAN, COVARIANCE)
     found = start.on.scheme().free_energy(MODELS["softmax"], 0.0, start.state)
     assert float(found) == pytest.approx(np.log(1 + 0.36 + 0.16 + 1.5) / 2, rel=1e-14)
 

@@ -10,13 +10,17 @@ from tokenflock.errors import InputError
 from tokenflock.serialise import describe, rebuild
 
 STARTS = {
-    "fourier": lambda: flock.Density.from_law(flock.Fourier(12), flock.laws.cosine(0.3)),
-    "quantiles": lambda: flock.Density.from_law(flock.Quantiles(30), flock.laws.cosine(0.3)),
-    "zonal": lambda: flock.Density.from_law(flock.Zonal(5, 12), flock.laws.von_mises(0.5)),
-    "harmonics": lambda: flock.Density.from_law(
-        flock.Harmonics(12), flock.laws.von_mises(0.5, [0.0, 1.0, 1.0])
+    "fourier": lambda: flock.Density.from_law(flock.meanfield.Fourier(12), flock.laws.cosine(0.3)),
+    "quantiles": lambda: flock.Density.from_law(
+        flock.meanfield.Quantiles(30), flock.laws.cosine(0.3)
     ),
-    "moments": lambda: flock.normal([1.0, 0.0], [[1.0, 0.3], [0.3, 0.5]]),
+    "zonal": lambda: flock.Density.from_law(
+        flock.meanfield.Zonal(5, 12), flock.laws.von_mises(0.5)
+    ),
+    "harmonics": lambda: flock.Density.from_law(
+        flock.meanfield.Harmonics(12), flock.laws.von_mises(0.5, [0.0, 1.0, 1.0])
+    ),
+    "moments": lambda: flock.meanfield.gaussian_density([1.0, 0.0], [[1.0, 0.3], [0.3, 0.5]]),
 }
 
 
@@ -52,7 +56,9 @@ def test_every_density_is_drawn_stored_and_opened(name, tmp_path):
 
 
 def test_every_discretisation_can_be_rebuilt_from_a_store():
-    known = [make().on for make in STARTS.values()] + [flock.Layered(positions=8, modes=4)]
+    known = [make().on for make in STARTS.values()] + [
+        flock.kinetic.LayeredDensity(positions=8, modes=4)
+    ]
     assert {kind.__name__ for kind in Discretisation.__subclasses__()} == {
         type(on).__name__ for on in known
     }

@@ -92,7 +92,9 @@ def test_a_spread_measure_collapses_at_the_rate_of_its_antipode():
 def test_quantiles_follow_a_density_until_it_is_atoms():
     """USA at beta = 5 from 1 + 0.01 cos 3 theta: three atoms of mass 1/3, long after modes give up."""
     start = Density.from_law(Quantiles(300), cosine(0.01, 3))
-    watch = flock.Save(every=0.5, observe=[flock.clusters(angle=0.1), flock.fourier_moments(3)])
+    watch = flock.Save(
+        every=0.5, observe=[flock.clusters(angle=0.1), flock.observables.fourier_moments(3)]
+    )
     run = flock.solve(flock.USA(5.0), start, 0.5, rtol=1e-9, atol=1e-11, save=watch)
     assert run.outcome == "finished"
     # Three quantiles start on the points half-way between atoms and leave them late.
@@ -129,7 +131,7 @@ def test_stiff_noise_follows_the_series():
     tolerances = {
         "rtol": 1e-8,
         "atol": 1e-10,
-        "save": flock.Save(every=t1, observe=[flock.fourier_moments(2)]),
+        "save": flock.Save(every=t1, observe=[flock.observables.fourier_moments(2)]),
     }
     found = flock.solve(
         model, Density.from_law(Quantiles(60), HALF), t1, method=flock.Stiff(), **tolerances

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock import Density, Fourier, Harmonics, Quantiles, Weights, Zonal
+from tokenflock import Density, Weights
 from tokenflock.errors import InputError
+from tokenflock.meanfield import Fourier, Harmonics, Quantiles, Zonal
 from tokenflock.states.dissipation import identity_is_broken
 
 LOOSE = {"rtol": 1e-6, "atol": 1e-9}
@@ -133,7 +134,7 @@ def test_every_beta_has_its_own_health():
     """N(0, I) blows up at 1/(2 beta): after t1 = 1 for the first beta, within it for the second."""
     run = flock.solve(
         flock.SA(np.array([0.1, 2.0])),
-        flock.normal(np.zeros(2), np.eye(2)),
+        flock.meanfield.gaussian_density(np.zeros(2), np.eye(2)),
         1.0,
         **LOOSE,
         throw=False,

@@ -89,7 +89,7 @@ def test_tokens_keep_the_order_of_the_branch():
     state = stationary_state(model, Density.from_law(Fourier(40), cosine(0.9)))
     order = float(jnp.hypot(state.state[1], state.state[41])) / np.sqrt(2)
     run = flock.solve(
-        model, flock.cap(flock.Sphere(2), n, 0, 1.2), 24.0, dt=0.02, seed=1,
+        model, flock.starts.cap(flock.Sphere(2), n, 0, 1.2), 24.0, dt=0.02, seed=1,
         save=flock.Save(at=np.linspace(12.0, 24.0, 25), observe=[flock.order_parameter]),
     )  # fmt: skip
     measured = float(np.mean(run.array("order_parameter")[1:]))

@@ -282,7 +282,7 @@ def test_noise_alone_is_the_heat_equation():
 @pytest.mark.slow
 def test_a_perceptron_beside_axial_attention_keeps_the_identity_of_its_potential():
     term = Attention(Weights(B=axial(0.7, 0.4, 4), V=axial(0.7, 0.4, 4)), 2.0)
-    bump = Perceptron.gradient([0.5], np.eye(4)[:1], flock.GELU)
+    bump = Perceptron.gradient([0.5], np.eye(4)[:1], flock.terms.GELU)
     run = run_of(Dynamics(Sphere(4), term + bump), Zonal(4, 32), exponential(0.5), 0.5)
     assert run.health["mass_drift"] < 1e-12
     assert run.health["dissipation_defect"] < 1e-8

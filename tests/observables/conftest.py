@@ -6,11 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tokenflock.measure import Measure, uniform
+from tokenflock.measure import Measure
 from tokenflock.models import SA
 from tokenflock.observables import Snapshot
 from tokenflock.reduce import Dense
 from tokenflock.space import Euclidean, Sphere
+from tokenflock.starts import uniform
 
 
 def make_snapshot(measure, model=None, t=0.0, reduction=None):

@@ -8,10 +8,11 @@ from scipy.special import softmax
 from tokenflock.dynamics import Dynamics
 from tokenflock.errors import InputError
 from tokenflock.masks import Causal
-from tokenflock.measure import Measure, equiangular, from_angles
+from tokenflock.measure import Measure, from_angles
 from tokenflock.models import SA, USA, HardmaxFlow, RescaledSA, SinkhornSA, StochasticSA
 from tokenflock.observables import attention_entropy, attention_matrix, attention_rank
 from tokenflock.space import Euclidean, Sphere
+from tokenflock.starts import equiangular
 from tokenflock.terms import Drift
 from tokenflock.weights import Weights
 

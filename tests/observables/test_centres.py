@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tokenflock.errors import InputError
-from tokenflock.measure import Measure, from_angles, uniform
+from tokenflock.measure import Measure, from_angles
 from tokenflock.observables import (
     renyi_centre_mask,
     renyi_centres,
@@ -12,6 +12,7 @@ from tokenflock.observables import (
     strong_centres,
 )
 from tokenflock.space import Sphere
+from tokenflock.starts import uniform
 
 
 def by_loops(distance, delta):

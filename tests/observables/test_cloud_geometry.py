@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 
 from tokenflock.dynamics import Dynamics
 from tokenflock.errors import InputError
-from tokenflock.measure import Measure, equiangular, from_angles, gaussian, hemisphere
+from tokenflock.measure import Measure, from_angles
 from tokenflock.models import SA, USA, RescaledSA
 from tokenflock.normalisation import PreLN
 from tokenflock.observables import (
@@ -22,6 +22,7 @@ from tokenflock.observables import (
     speed,
 )
 from tokenflock.space import Euclidean, Sphere
+from tokenflock.starts import equiangular, gaussian, hemisphere
 from tokenflock.terms import Attention
 
 

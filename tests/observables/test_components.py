@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from tokenflock.connected_components import component_labels
 from tokenflock.errors import InputError
-from tokenflock.measure import Measure, from_angles, uniform
+from tokenflock.measure import Measure, from_angles
 from tokenflock.observables import (
     cluster_centres,
     cluster_labels,
@@ -19,6 +19,7 @@ from tokenflock.observables import (
     make,
 )
 from tokenflock.space import Euclidean, Sphere
+from tokenflock.starts import uniform
 
 RNG = np.random.default_rng(11)
 

@@ -182,7 +182,7 @@ class TestRefusals:
         job = Job(parse(example_text("density"), ["density.modes=32", asked]))
         assert job.plan.observe[0].axes == ("moment",)
         clash = Observable("mine", "1", lambda s: s.t + jnp.ones(2), axes=("mode",))
-        on = flock.Fourier(modes=8)
+        on = flock.meanfield.Fourier(modes=8)
         start = flock.Density.from_law(on, flock.laws.cosine(amplitude=0.1, mode=1))
         with pytest.raises(InputError, match="size 2 along 'mode', which has size"):
             flock.solve(flock.SA(1.0), start, 0.1, dt=0.1, save=flock.Save(observe=[clash]))
@@ -199,7 +199,7 @@ class TestRefusals:
 class TestAnotherName:
     def test_a_density_observes_the_same_under_another_name(self):
         """Not what the other name would mean to its scheme."""
-        start = flock.Density.from_law(flock.Fourier(modes=8), flock.laws.cosine(0.3))
+        start = flock.Density.from_law(flock.meanfield.Fourier(modes=8), flock.laws.cosine(0.3))
         renamed = flock.entropy.named("information")
         found = [
             float(

@@ -60,14 +60,14 @@ def test_functions_are_observables_with_their_own_names_and_axes(run, tmp_path):
 
 
 def test_a_finished_run_takes_functions_too(run):
-    for thing in (heights, flock.Observable("heights", "1", heights)):
+    for thing in (heights, flock.observables.Observable("heights", "1", heights)):
         later = run.observe(thing)
         assert later.dims == ("time", "token")
         np.testing.assert_array_equal(later, run["heights"])
     assert run.observe(lambda s: s.t).name == "observable_0"
-    with pytest.raises(flock.InputError, match="clusters makes an observable"):
+    with pytest.raises(flock.errors.InputError, match="clusters makes an observable"):
         run.observe(flock.clusters)
-    with pytest.raises(flock.InputError, match="observe takes observables"):
+    with pytest.raises(flock.errors.InputError, match="observe takes observables"):
         run.observe("energy")
 
 
@@ -91,7 +91,7 @@ def test_a_token_axis_is_what_grows_with_the_tokens_and_not_what_has_their_size(
 
 
 def vector(name="v", **options):
-    return flock.Observable(name, "1", mean_token, **options)
+    return flock.observables.Observable(name, "1", mean_token, **options)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def vector(name="v", **options):
         ([vector(axes=("time",))], "has the axis time, which every result has already"),
         ([vector(axes=("a",), labels=(("a", (1.0, 2.0)),))], "2 labels for the 3 entries"),
         (
-            [vector(axes=("a",)), flock.Observable("h", "1", heights, axes=("a",))],
+            [vector(axes=("a",)), flock.observables.Observable("h", "1", heights, axes=("a",))],
             "'h' has size 5 along 'a', which has size 3 elsewhere",
         ),
         (
@@ -124,12 +124,15 @@ def vector(name="v", **options):
             "v and w share the axis 'a' but not its values",
         ),
         ([heights, heights], "different names"),
-        ([vector("v"), flock.Observable("v_dim_0", "1", lambda s: s.t)], "it is an axis of v"),
+        (
+            [vector("v"), flock.observables.Observable("v_dim_0", "1", lambda s: s.t)],
+            "it is an axis of v",
+        ),
     ],
 )
 def test_what_cannot_be_kept_is_refused_before_the_run(observe, said, monkeypatch):
     monkeypatch.setattr("tokenflock.integrate.core.integrate", None)
-    with pytest.raises(flock.InputError, match=said):
+    with pytest.raises(flock.errors.InputError, match=said):
         flock.solve(MODEL, X0, t1=1.0, **LOOSE, save=flock.Save(observe=observe))
 
 
@@ -167,7 +170,7 @@ def test_random_chains_take_functions():
     assert found["heights"].dims == ("sample", "time", "token")
     np.testing.assert_allclose(found["heights"][:, 0], np.broadcast_to(X0.points[:, 0], (3, 5)))
     np.testing.assert_allclose(found["observable_1"], np.broadcast_to([0.0, 0.2, 0.4], (3, 3)))
-    with pytest.raises(flock.InputError, match="complex values"):
+    with pytest.raises(flock.errors.InputError, match="complex values"):
         rd.random_chains(law, X0, 4, 0.1, chains=3, observe=[lambda s: 1j * s.t])
 
 
@@ -184,8 +187,8 @@ def test_a_density_takes_functions_and_does_not_mistake_them_for_its_own():
     def moments(snapshot):
         return snapshot.measure.weights @ snapshot.measure.points
 
-    start = flock.Density.from_law(flock.Fourier(8), lambda x: 1 + 0.4 * x[:, 0])
-    with pytest.raises(flock.InputError, match="'entropy' cannot name this observable"):
+    start = flock.Density.from_law(flock.meanfield.Fourier(8), lambda x: 1 + 0.4 * x[:, 0])
+    with pytest.raises(flock.errors.InputError, match="'entropy' cannot name this observable"):
         flock.Save(observe=[entropy])
     save = flock.Save(observe=[first_moment, moments], states=True)
     run = flock.solve(flock.SA(0.5), start, t1=0.01, **LOOSE, save=save)
@@ -193,7 +196,7 @@ def test_a_density_takes_functions_and_does_not_mistake_them_for_its_own():
     # int x (1 + 0.4 x) over the circle is 0.2.
     np.testing.assert_allclose(run.array("first_moment", time=0), 0.2, atol=1e-12)
     np.testing.assert_allclose(run.observe(first_moment), run["moments"][:, 0], atol=1e-12)
-    with pytest.raises(flock.InputError, match="complex"):
+    with pytest.raises(flock.errors.InputError, match="complex"):
         flock.solve(
             flock.SA(0.5), start, t1=0.01, **LOOSE, save=flock.Save(observe=[lambda s: 1j * s.t])
         )
@@ -204,5 +207,5 @@ def test_a_function_of_plain_numbers_is_refused_with_the_way():
         lambda s: np.linalg.norm(np.asarray(s.measure.points)),
         lambda s: float(s.measure.points[0, 0]),
     ):
-        with pytest.raises(flock.InputError, match="write it with jax"):
+        with pytest.raises(flock.errors.InputError, match="write it with jax"):
             flock.solve(MODEL, X0, 1.0, save=flock.Save(every=1.0, observe=[function]), **LOOSE)

@@ -92,7 +92,7 @@ def test_the_rule_counts_and_records():
     assert not lost["meaningful"]
     assert lost["angle"] == 0.1
     assert "1000 uniform tokens on S^1 would make about 1 cluster" in lost["note"]
-    masses = flock.cluster_masses(link="spacing", largest=3)(snapshot(circle))
+    masses = flock.observables.cluster_masses(link="spacing", largest=3)(snapshot(circle))
     assert np.sum(masses) < 0.05
 
 
@@ -106,14 +106,14 @@ def test_weights_do_not_change_the_angle():
 
 
 def test_refusals():
-    with pytest.raises(flock.InputError, match="in one way"):
+    with pytest.raises(flock.errors.InputError, match="in one way"):
         flock.clusters(angle=0.1, link="spacing")
-    with pytest.raises(flock.InputError, match="link must be 'spacing', got 'knn'"):
+    with pytest.raises(flock.errors.InputError, match="link must be 'spacing', got 'knn'"):
         flock.clusters(link="knn")
     flat = flock.gaussian(flock.Euclidean(2), 5, seed=0)
-    with pytest.raises(flock.InputError, match="give distance"):
+    with pytest.raises(flock.errors.InputError, match="give distance"):
         flock.clusters(link="spacing")(snapshot(flat))
-    with pytest.raises(flock.InputError, match="in one way"):
+    with pytest.raises(flock.errors.InputError, match="in one way"):
         flock.at_clusters(1)
     assert flock.clusters(distance=0.1).attributes_on(flat)["distance"] == 0.1
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tokenflock.errors import InputError
-from tokenflock.measure import Measure, from_angles, uniform
+from tokenflock.measure import Measure, from_angles
 from tokenflock.observables import sinkhorn_divergence, w2
 from tokenflock.observables.transport import _program
 from tokenflock.space import Euclidean, Sphere
+from tokenflock.starts import uniform
 
 RNG = np.random.default_rng(3)
 

@@ -111,12 +111,12 @@ def test_chains_have_the_law_of_the_engines_random_weights():
     ours = rd.random_chains(
         LAW, TOKENS, layers, eta, heads=2, chains=samples, observe=[rd.overlaps]
     )
-    weights = flock.RandomWeights(
+    weights = flock.random_weights.RandomWeights(
         d=D,
         seed=3,
         heads=2,
-        B=flock.Product(1 / D),
-        V=flock.Ginibre(D**-0.5 / 2),
+        B=flock.random_weights.Product(1 / D),
+        V=flock.random_weights.Ginibre(D**-0.5 / 2),
         period=eta,
         per="sample",
     )
@@ -212,7 +212,7 @@ def test_p3_11_clouds_in_the_same_weights_stay_together():
         law = rd.HeadLaw.gaussian(3, 1.0)
         ends = []
         for seed in seeds:
-            x0 = flock.cap(flock.Sphere(3), n, 100 + seed, radius=0.7, samples=2)
+            x0 = flock.starts.cap(flock.Sphere(3), n, 100 + seed, radius=0.7, samples=2)
             ends.append(
                 rd.random_chains(law, x0, 60, 0.1, seed=seed, quenched=True).array("final_points")
             )

@@ -9,7 +9,7 @@ from tokenflock.reduce import Problem
 from tokenflock.reduce.spectral.fallback import series_rows
 
 N = 90
-SOFTMAX, FULL = flock.Softmax(), flock.Full()
+SOFTMAX, FULL = flock.kinds.Softmax(), flock.masks.Full()
 BETAS = (0.0, 0.1, 1.0, 9.0, 100.0)
 
 

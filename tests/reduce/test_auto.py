@@ -59,7 +59,7 @@ def test_on_a_gpu_the_kernel_wins_when_its_accuracy_suffices():
 def test_a_run_records_the_choice_and_its_reason():
     tokens = flock.uniform(flock.Sphere(3), 40, seed=1)
     options = {"t1": 1.0, "dt": 0.25}
-    run = flock.solve(flock.SA(2.0), tokens, reduction=flock.Auto(), **options)
+    run = flock.solve(flock.SA(2.0), tokens, reduction=flock.reduce.Auto(), **options)
     exact = flock.solve(flock.SA(2.0), tokens, **options)
     np.testing.assert_allclose(run.final.points, exact.final.points, atol=1e-12)
     record = run.attributes["numerics"]["reduction"]
@@ -72,12 +72,12 @@ def test_it_can_be_called_without_solve():
     model = flock.SA(2.0)
     exact = model.field(0.0, tokens.points, tokens)
     np.testing.assert_allclose(
-        model.field(0.0, tokens.points, tokens, flock.Auto(1e-8)), exact, atol=1e-12
+        model.field(0.0, tokens.points, tokens, flock.reduce.Auto(1e-8)), exact, atol=1e-12
     )
 
 
 def test_an_impossible_tolerance_is_a_sentence():
-    with pytest.raises(flock.InputError, match="no reduction reaches"):
+    with pytest.raises(flock.errors.InputError, match="no reduction reaches"):
         Auto(1e-16).settle([task(50_000, d=64)])
 
 

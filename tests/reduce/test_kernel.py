@@ -102,7 +102,7 @@ def test_clusters_and_lonely_tokens(d):
 
 def test_a_row_far_from_every_key_keeps_its_digits():
     """A fixed shift by |q| would underflow: e^-200 is not a float32."""
-    x = flock.cap(flock.Sphere(3), 40, seed=1, radius=0.2).points
+    x = flock.starts.cap(flock.Sphere(3), 40, seed=1, radius=0.2).points
     mass = jnp.log(jnp.full(40, 1 / 40))
     far = Problem(Softmax(), Full(), jnp.asarray(100.0), -x[:5], x, x, mass, unit_keys=True)
     assert error(far) < 2e-5
@@ -142,16 +142,16 @@ def test_along_a_trajectory():
     ("task", "sentence"),
     [
         (lambda: flock.HardmaxFlow(), "GpuKernel sums exponentials"),
-        (lambda: flock.Kinetic(2.0), "does not know"),
+        (lambda: flock.KineticFlow(2.0), "does not know"),
     ],
 )
 def test_refusals(task, sentence):
     tokens = flock.uniform(flock.Sphere(3), 6, seed=0)
-    with pytest.raises(flock.InputError, match=sentence):
+    with pytest.raises(flock.errors.InputError, match=sentence):
         flock.solve(task(), tokens, t1=1.0, dt=0.5, reduction=KERNEL)
 
 
 def test_without_a_gpu_it_says_so():
     tokens = flock.uniform(flock.Sphere(3), 6, seed=0)
-    with pytest.raises(flock.InputError, match="NVIDIA GPU"):
+    with pytest.raises(flock.errors.InputError, match="NVIDIA GPU"):
         flock.solve(flock.SA(1.0), tokens, t1=1.0, dt=0.5, reduction=GpuKernel())

@@ -31,14 +31,22 @@ def reductions(devices=None):
 def problems():
     """Kinds, masks and flags, on weighted tokens that 8 devices cannot share evenly."""
     cases = {
-        "softmax, own value dropped": (flock.Softmax(), flock.Full(), True),
-        "softmax, causal": (flock.Softmax(), flock.Causal(), False),
-        "unnormalised, alibi, own value dropped": (flock.Unnormalised(), flock.ALiBi(7.0), True),
-        "hardmax, causal without itself": (flock.Hardmax(), flock.Causal(self_term=False), False),
-        "squared distance": (flock.L2(), flock.Full(), True),
+        "softmax, own value dropped": (flock.kinds.Softmax(), flock.masks.Full(), True),
+        "softmax, causal": (flock.kinds.Softmax(), flock.masks.Causal(), False),
+        "unnormalised, alibi, own value dropped": (
+            flock.kinds.Unnormalised(),
+            flock.masks.ALiBi(7.0),
+            True,
+        ),
+        "hardmax, causal without itself": (
+            flock.kinds.Hardmax(),
+            flock.masks.Causal(self_term=False),
+            False,
+        ),
+        "squared distance": (flock.kinds.L2(), flock.masks.Full(), True),
     }
     made = {name: problem(*case) for name, case in cases.items()}
-    return {**made, FEW: problem(flock.Softmax(), flock.Full(), False, rows=20)}
+    return {**made, FEW: problem(flock.kinds.Softmax(), flock.masks.Full(), False, rows=20)}
 
 
 def problem(kind, mask, drop_self, n=101, rows=None):
@@ -79,7 +87,7 @@ def derivatives():
     import equinox as eqx
     import jax.numpy as jnp
 
-    given = problem(flock.Softmax(), flock.ALiBi(7.0), True)
+    given = problem(flock.kinds.Softmax(), flock.masks.ALiBi(7.0), True)
     target = jnp.asarray(np.random.default_rng(5).normal(size=given.values.shape))
 
     def slopes(way):
@@ -98,7 +106,7 @@ def trajectory():
     """Two heads, a batch of samples and of betas, a mask: the end of the path and where it lies."""
     tokens = flock.uniform(flock.Sphere(3), 40, seed=2, samples=2)
     weights = flock.Weights.gaussian(d=3, seed=1, heads=2)
-    model = flock.Dynamics(None, flock.Attention(weights, [1.0, 4.0], mask=flock.Causal()))
+    model = flock.Dynamics(None, flock.Attention(weights, [1.0, 4.0], mask=flock.masks.Causal()))
     exact, split = (
         flock.solve(model, tokens, t1=1.0, method=flock.Layers(0.1), reduction=way)
         for way in (flock.Dense(), flock.Sharded(exchange="ring"))
@@ -118,7 +126,9 @@ def largest_arrays(n=4096, tile=64):
     import jax
     import jax.numpy as jnp
 
-    arrays, rest = eqx.partition(problem(flock.Softmax(), flock.Full(), True, n=n), eqx.is_array)
+    arrays, rest = eqx.partition(
+        problem(flock.kinds.Softmax(), flock.masks.Full(), True, n=n), eqx.is_array
+    )
     ways = {name: flock.Sharded(flock.Tiled(tile), exchange=name) for name in EXCHANGES}
     ways["dense"] = flock.Sharded(flock.Dense())
     programs = {name: lambda a, way=way: way(eqx.combine(a, rest)) for name, way in ways.items()}
@@ -231,7 +241,7 @@ def one_of_two_processes(address, index):
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, num_processes=2, process_id=index)
     points, steps = path(flock.Sharded())
-    given = problem(flock.Softmax(), flock.ALiBi(7.0), True)
+    given = problem(flock.kinds.Softmax(), flock.masks.ALiBi(7.0), True)
     return {
         "devices": [jax.local_device_count(), jax.device_count()],
         "points": points.tolist(),
@@ -259,7 +269,7 @@ def test_two_processes_give_the_path_of_one(tmp_path):
     points, steps = path(flock.Dense())
     assert steps > 5
     np.testing.assert_allclose(first["points"], points, rtol=0, atol=1e-12)
-    exact = flock.Dense()(problem(flock.Softmax(), flock.ALiBi(7.0), True))
+    exact = flock.Dense()(problem(flock.kinds.Softmax(), flock.masks.ALiBi(7.0), True))
     for exchange in EXCHANGES:
         np.testing.assert_allclose(first["sums"][exchange], exact, rtol=0, atol=2.3e-16 * 101)
 
@@ -268,14 +278,14 @@ def test_two_processes_give_the_path_of_one(tmp_path):
 
 
 def test_one_device_is_the_inner_reduction():
-    given = problem(flock.Softmax(), flock.Causal(), True)
+    given = problem(flock.kinds.Softmax(), flock.masks.Causal(), True)
     way = flock.Sharded(flock.Tiled(7), devices=["cpu:0"])
     np.testing.assert_array_equal(way(given), flock.Tiled(7)(given))
 
 
 def test_sinkhorn_is_refused():
     tokens = flock.uniform(flock.Sphere(3), 6, seed=0)
-    with pytest.raises(flock.InputError, match="Sinkhorn attention is not a single sum"):
+    with pytest.raises(flock.errors.InputError, match="Sinkhorn attention is not a single sum"):
         flock.solve(flock.SinkhornSA(1.0), tokens, t1=1.0, dt=0.1, reduction=flock.Sharded())
 
 
@@ -289,7 +299,7 @@ def test_sinkhorn_is_refused():
     ],
 )
 def test_impossible_requests_are_refused(options, says):
-    with pytest.raises(flock.InputError, match=says):
+    with pytest.raises(flock.errors.InputError, match=says):
         flock.Sharded(**options).settle([])
 
 

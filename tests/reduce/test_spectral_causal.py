@@ -20,7 +20,7 @@ MANY = 2 * plan.CHUNK + 37
     ("self_term", "drop"), [(True, True), pytest.param(False, False, marks=pytest.mark.slow)]
 )
 def test_causal(self_term, drop):
-    problem = make(pulled(2, MANY), mask=flock.Causal(self_term), drop=drop)
+    problem = make(pulled(2, MANY), mask=flock.masks.Causal(self_term), drop=drop)
     assert error(problem, TOL) < TOL
     if not self_term:
         assert np.all(flock.Spectral(TOL)(problem)[0] == 0)
@@ -28,11 +28,13 @@ def test_causal(self_term, drop):
 
 def test_alibi_of_any_slope_with_its_derivative():
     """From no decay to one that hides all but the last token, and a growing one."""
-    problem = make(pulled(2, MANY), mask=flock.ALiBi(1.0, self_term=False))
+    problem = make(pulled(2, MANY), mask=flock.masks.ALiBi(1.0, self_term=False))
     reduction = flock.Spectral(TOL).settle([problem.task()])
 
     def total(slope, reduction):
-        out = reduction(dataclasses.replace(problem, mask=flock.ALiBi(slope, self_term=False)))
+        out = reduction(
+            dataclasses.replace(problem, mask=flock.masks.ALiBi(slope, self_term=False))
+        )
         return jnp.sum(out * problem.values[::-1]), out
 
     slopes = jnp.array([0.0, 0.5, 30.0, 1e4, 1e7, -3.0])
@@ -44,9 +46,9 @@ def test_alibi_of_any_slope_with_its_derivative():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [flock.Unnormalised(), flock.Sigmoid()])
+@pytest.mark.parametrize("kind", [flock.kinds.Unnormalised(), flock.kinds.Sigmoid()])
 def test_kinds_without_a_partition(kind):
-    problem = make(pulled(2, MANY), kind, flock.ALiBi(2.0), beta=1.5)
+    problem = make(pulled(2, MANY), kind, flock.masks.ALiBi(2.0), beta=1.5)
     assert error(problem, TOL) < 5 * TOL
 
 
@@ -55,7 +57,7 @@ def test_general_queries_and_the_trap():
     tokens = on_sphere(np.eye(2)[0] + 0.05 * rng().normal(size=(MANY, 2)))
     queries = pulled(2, MANY, pull=3.0)
     queries[-5:] = -np.eye(2)[0]
-    problem = make(tokens, mask=flock.Causal(), beta=30.0, queries=1.1 * queries)
+    problem = make(tokens, mask=flock.masks.Causal(), beta=30.0, queries=1.1 * queries)
     bad = bad_rows(problem, TOL)
     assert set(bad) >= set(range(MANY - 5, MANY))
     assert len(bad) < MANY / 2
@@ -65,7 +67,7 @@ def test_general_queries_and_the_trap():
 @pytest.mark.slow
 def test_derivatives():
     points = lonely(2, MANY)
-    problem = make(points, mask=flock.Causal(), beta=40.0, drop=True)
+    problem = make(points, mask=flock.masks.Causal(), beta=40.0, drop=True)
     settled = flock.Spectral(TOL).settle([problem.task()])
 
     def loss(numbers, reduction):
@@ -81,7 +83,7 @@ def test_derivatives():
 
 
 def test_sphere():
-    problem = make(pulled(3, MANY), SOFTMAX, flock.ALiBi(2.0), beta=1.0, drop=True)
+    problem = make(pulled(3, MANY), SOFTMAX, flock.masks.ALiBi(2.0), beta=1.0, drop=True)
     assert error(problem, 1e-6) < 1e-6
 
 

@@ -91,13 +91,13 @@ def test_queries_longer_than_reach_fall_back_and_those_of_length_zero_see_the_me
 
 
 KINDS = {
-    "l2": (flock.L2(), 3.0, 1.0),
-    "perspective": (flock.Unnormalised(), 3.0, np.exp(3.0)),
-    "sigmoid": (flock.Sigmoid(0.5), 3.0, 1.0),
-    "kernel": (flock.Kernel(as_function([0.0, 1.0, -0.5, 0.25])), 1.0, 2.75),
-    "kinetic": (flock.Unnormalised("kinetic"), 3.0, 3 * np.exp(3.0)),
-    "linear": (flock.Linear(), 2.0, 2.0),
-    "energy": (PairPotential(flock.Sigmoid()), 3.0, 3.1),
+    "l2": (flock.kinds.L2(), 3.0, 1.0),
+    "perspective": (flock.kinds.Unnormalised(), 3.0, np.exp(3.0)),
+    "sigmoid": (flock.kinds.Sigmoid(0.5), 3.0, 1.0),
+    "kernel": (flock.kinds.Kernel(as_function([0.0, 1.0, -0.5, 0.25])), 1.0, 2.75),
+    "kinetic": (flock.kinds.Unnormalised("kinetic"), 3.0, 3 * np.exp(3.0)),
+    "linear": (flock.kinds.Linear(), 2.0, 2.0),
+    "energy": (PairPotential(flock.kinds.Sigmoid()), 3.0, 3.1),
 }
 SLOW = ("perspective", "kernel", "kinetic", "linear", "energy")
 LATER = [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]
@@ -113,7 +113,7 @@ def test_kinds(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [flock.Unnormalised(), flock.L2()])
+@pytest.mark.parametrize("kind", [flock.kinds.Unnormalised(), flock.kinds.L2()])
 def test_general_queries(kind):
     """Queries B^T x of other lengths than 1, fewer rows than tokens, the row's own value dropped."""
     queries = (pulled(2, seed=1) @ np.array([[1.2, -0.7], [0.3, 0.4]]))[: N // 2]
@@ -125,7 +125,7 @@ def test_general_queries(kind):
 @pytest.mark.slow
 def test_polynomials_of_general_queries_are_exact():
     queries = pulled(2, seed=1) @ np.array([[1.2, -0.7], [0.3, 0.4]])
-    kind = flock.Kernel(as_function([0.0, 1.0, -0.5, 0.25]))
+    kind = flock.kinds.Kernel(as_function([0.0, 1.0, -0.5, 0.25]))
     assert error(make(pulled(2), kind, beta=1.0, queries=queries), TOL) < 1e-14
 
 

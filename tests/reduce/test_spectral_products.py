@@ -21,29 +21,29 @@ def test_softmax_at_small_beta_with_general_queries():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mask", [flock.Full(), flock.ALiBi(3.0)])
+@pytest.mark.parametrize("mask", [flock.masks.Full(), flock.masks.ALiBi(3.0)])
 def test_a_cubic_kernel_is_exact(mask):
-    kernel = flock.Kernel(as_function([0.0, 1.0, -0.5, 0.25]))
+    kernel = flock.kinds.Kernel(as_function([0.0, 1.0, -0.5, 0.25]))
     assert error(make(pulled(5, MANY), kernel, mask, beta=1.0, drop=True), TOL) < 1e-13
 
 
 def test_linear_attention_is_exact_in_any_dimension_for_any_queries():
     queries = 3.0 * rng().normal(size=(90, 40))
-    assert error(make(pulled(40), flock.Linear(), beta=2.0, queries=queries), TOL) < 1e-11
+    assert error(make(pulled(40), flock.kinds.Linear(), beta=2.0, queries=queries), TOL) < 1e-11
 
 
 def test_refusals_name_the_terms_and_the_way_out():
-    with pytest.raises(flock.InputError, match=r"needs \d+ terms here.* d=4.*Tiled"):
+    with pytest.raises(flock.errors.InputError, match=r"needs \d+ terms here.* d=4.*Tiled"):
         flock.Spectral(1e-10)(make(pulled(4, MANY), beta=9.0))
-    with pytest.raises(flock.InputError, match=r"for n=90 tokens it takes up to 64"):
+    with pytest.raises(flock.errors.InputError, match=r"for n=90 tokens it takes up to 64"):
         flock.Spectral(1e-6)(make(pulled(4), beta=0.5))
     tokens = flock.uniform(flock.Sphere(8), 2000, seed=0)
-    with pytest.raises(flock.InputError, match=r"needs \d+ terms here"):
+    with pytest.raises(flock.errors.InputError, match=r"needs \d+ terms here"):
         flock.solve(flock.SA(4.0), tokens, t1=1.0, dt=0.1, reduction=flock.Spectral(1e-8))
 
 
 @pytest.mark.parametrize(
-    "kind", [flock.Linear(), flock.Kernel(as_function([0.0, 1.0, -0.5, 0.25]))]
+    "kind", [flock.kinds.Linear(), flock.kinds.Kernel(as_function([0.0, 1.0, -0.5, 0.25]))]
 )
 def test_the_energy_of_a_kind_is_within_its_degree(kind):
     """Sums of the primitive must not fall back to O(n^2), though `settle` sees the kind alone."""

@@ -14,7 +14,7 @@ from tokenflock.serialise import describe, rebuild
 
 @pytest.mark.parametrize("tol", [0.0, 1.0, -1e-3])
 def test_a_tolerance_is_between_0_and_1(tol):
-    with pytest.raises(flock.InputError, match="between 0 and 1"):
+    with pytest.raises(flock.errors.InputError, match="between 0 and 1"):
         flock.Spectral(tol)
 
 
@@ -26,71 +26,73 @@ def test_a_tolerance_is_between_0_and_1(tol):
     ],
 )
 def test_options(options, match):
-    with pytest.raises(flock.InputError, match=match):
+    with pytest.raises(flock.errors.InputError, match=match):
         flock.Spectral(1e-8, **options)
 
 
-@pytest.mark.parametrize("kind", [flock.Hardmax(), flock.Sinkhorn()])
+@pytest.mark.parametrize("kind", [flock.kinds.Hardmax(), flock.kinds.Sinkhorn()])
 def test_kinds_that_are_no_sum_of_a_smooth_function(kind):
-    with pytest.raises(flock.InputError, match=r"smooth function.*Tiled"):
+    with pytest.raises(flock.errors.InputError, match=r"smooth function.*Tiled"):
         flock.Spectral(1e-8)(make(pulled(2), kind))
 
 
 def test_keys_off_the_sphere():
     tokens = flock.gaussian(flock.Euclidean(2), N, seed=0)
     model = flock.Dynamics(None, flock.Attention(beta=1.0))
-    with pytest.raises(flock.InputError, match="keys that are the tokens of a sphere"):
+    with pytest.raises(flock.errors.InputError, match="keys that are the tokens of a sphere"):
         flock.solve(model, tokens, t1=1.0, dt=0.1, reduction=flock.Spectral(1e-8))
 
 
 def test_a_traced_beta_needs_a_degree():
     problem = make(pulled(2))
-    with pytest.raises(flock.InputError, match=r"beta, which is traced here.*settle"):
+    with pytest.raises(flock.errors.InputError, match=r"beta, which is traced here.*settle"):
         jax.jit(flock.Spectral(1e-8))(problem)
 
 
 def test_unknown_reach():
-    weights = flock.RandomWeights(d=2, seed=0, B=flock.Ginibre(), period=0.5)
+    weights = flock.random_weights.RandomWeights(
+        d=2, seed=0, B=flock.random_weights.Ginibre(), period=0.5
+    )
     model = flock.Dynamics(None, flock.Attention(weights, beta=1.0))
     tokens = flock.uniform(flock.Sphere(2), N, seed=0)
-    with pytest.raises(flock.InputError, match=r"redrawn in time.*reach="):
+    with pytest.raises(flock.errors.InputError, match=r"redrawn in time.*reach="):
         flock.solve(model, tokens, t1=1.0, dt=0.1, reduction=flock.Spectral(1e-8))
 
 
 def test_a_degree_too_small():
-    with pytest.raises(flock.InputError, match=r"degree=5 reaches .* give degree=2\d"):
+    with pytest.raises(flock.errors.InputError, match=r"degree=5 reaches .* give degree=2\d"):
         flock.Spectral(1e-10, degree=5)(make(pulled(2), beta=9.0))
 
 
 def test_a_degree_too_large():
-    with pytest.raises(flock.InputError, match=r"above the limit 128 for d=3"):
+    with pytest.raises(flock.errors.InputError, match=r"above the limit 128 for d=3"):
         flock.Spectral(1e-8)(make(pulled(3), beta=1000.0))
 
 
 def test_tolerances_beyond_the_precision():
-    with pytest.raises(flock.InputError, match="below what float64 gives"):
+    with pytest.raises(flock.errors.InputError, match="below what float64 gives"):
         flock.Spectral(1e-14)(make(pulled(2)))
     narrow = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), make(pulled(2)))
-    with pytest.raises(flock.InputError, match="below what float32 gives"):
+    with pytest.raises(flock.errors.InputError, match="below what float32 gives"):
         flock.Spectral(1e-8)(narrow)
 
 
 @pytest.mark.slow
 def test_a_kernel_with_a_kink():
-    kernel = flock.Kernel(lambda u: jnp.abs(u) ** 2 * jnp.sign(u))
-    with pytest.raises(flock.InputError, match="decays too slowly"):
+    kernel = flock.kinds.Kernel(lambda u: jnp.abs(u) ** 2 * jnp.sign(u))
+    with pytest.raises(flock.errors.InputError, match="decays too slowly"):
         flock.Spectral(1e-8)(make(pulled(2), kernel, beta=1.0))
 
 
 def test_ordered_masks_need_rows_that_are_the_tokens():
-    problem = make(pulled(2), mask=flock.Causal(), queries=pulled(2)[:5])
-    with pytest.raises(flock.InputError, match="there are 5 rows"):
+    problem = make(pulled(2), mask=flock.masks.Causal(), queries=pulled(2)[:5])
+    with pytest.raises(flock.errors.InputError, match="there are 5 rows"):
         flock.Spectral(1e-8)(problem)
 
 
 def test_transforms_where_there_are_none():
-    for problem in (make(pulled(3), beta=1.0), make(pulled(2), mask=flock.Causal())):
-        with pytest.raises(flock.InputError, match="leave evaluate out"):
+    for problem in (make(pulled(3), beta=1.0), make(pulled(2), mask=flock.masks.Causal())):
+        with pytest.raises(flock.errors.InputError, match="leave evaluate out"):
             flock.Spectral(1e-8, evaluate="finufft")(problem)
 
 

@@ -109,12 +109,12 @@ RNG_POINTS = (np.array([[0.3, -1.2, 0.5, 0.1, 2.0]]), np.array([[1.0, 0.4, -0.2,
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_computed_series_of_the_exponential_is_the_law(d):
-    kind, beta = flock.Unnormalised("metastability"), jnp.asarray(4.0)
+    kind, beta = flock.kinds.Unnormalised("metastability"), jnp.asarray(4.0)
     found, left_out, largest = series.computed(kind, beta, 1.0, d, 20)
     np.testing.assert_allclose(found, series.reference_law(4.0, d)[:21], atol=3e-14)
     assert left_out == pytest.approx(2 * series.tail(4.0, d, 20), rel=0.2, abs=3e-13)
     assert largest == pytest.approx(1.0, abs=0.02)
-    cubic = flock.Kernel(flock.kinds.as_function([0.0, 1.0, 0.5, 0.0, -0.25]))
+    cubic = flock.kinds.Kernel(flock.kinds.as_function([0.0, 1.0, 0.5, 0.0, -0.25]))
     assert series.computed_degree(cubic, 1.0, 1.0, d, 1e-10) == 3
 
 
@@ -125,7 +125,7 @@ def test_the_bound_bounds_and_is_reached(d, degrees):
     """Z of a Dirac is all at u = 1, where the truncation error is the whole tail."""
     measure = jax.jit(series_rows, static_argnums=1)
     for points, sharpness in ((pulled(d), 0.0), (clustered(d), 0.9)):
-        problem = make(points, flock.Unnormalised("metastability"), m=1)
+        problem = make(points, flock.kinds.Unnormalised("metastability"), m=1)
         problem = dataclasses.replace(problem, values=jnp.ones((len(points), 1)))
         for degree in degrees:
             plan = make_plan(problem, 0.99, degree, 9.0, 1.0)

@@ -72,7 +72,9 @@ def test_general_queries_and_the_trap():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [flock.Unnormalised("metastability"), flock.Sigmoid(0.3)])
+@pytest.mark.parametrize(
+    "kind", [flock.kinds.Unnormalised("metastability"), flock.kinds.Sigmoid(0.3)]
+)
 def test_kinds_without_a_partition(kind):
     assert error(make(poles(3), kind, beta=1.0, drop=True), TOL) < TOL
 

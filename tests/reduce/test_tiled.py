@@ -16,7 +16,7 @@ RNG = np.random.default_rng(1)
 N = 13
 MASS = RNG.uniform(0.2, 2.0, N)
 POINTS = np.asarray(flock.uniform(flock.Sphere(3), N, seed=3).points)
-CLUSTERED = np.asarray(flock.cap(flock.Sphere(3), N, seed=1, radius=1e-7).points)
+CLUSTERED = np.asarray(flock.starts.cap(flock.Sphere(3), N, seed=1, radius=1e-7).points)
 # Two piles and one token alone, far from both.
 PILES = np.concatenate([CLUSTERED[:6], -CLUSTERED[:6], np.cross(CLUSTERED[:1], CLUSTERED[6:7])])
 PILES = PILES / np.linalg.norm(PILES, axis=1, keepdims=True)
@@ -181,5 +181,5 @@ def test_sinkhorn_tiles_its_iterations():
 
 
 def test_a_tile_has_a_side():
-    with pytest.raises(flock.InputError, match="side of at least 1, got 0"):
+    with pytest.raises(flock.errors.InputError, match="side of at least 1, got 0"):
         Tiled(0)

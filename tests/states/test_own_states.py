@@ -11,7 +11,7 @@ X0 = flock.uniform(flock.Sphere(3), n=4, seed=2)
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 
 
-class Tangent(flock.State):
+class Tangent(flock.states.State):
     """Tokens x and a small change xi of them: x' = v(x), xi' = Dv(x) xi."""
 
     tokens: flock.Measure
@@ -31,7 +31,7 @@ class Tangent(flock.State):
         return jnp.stack(jax.jvp(speed, (y[0],), (y[1],)))
 
     def snapshot(self, model, t, y):
-        return flock.Snapshot(t, self.tokens.at(y[0]), model, flock.Dense())
+        return flock.observables.Snapshot(t, self.tokens.at(y[0]), model, flock.Dense())
 
 
 CHANGE = X0.space.project(X0.points, jnp.arange(12.0).reshape(4, 3) / 10)
@@ -91,12 +91,12 @@ def test_a_batch_of_models_moves_it_too():
 
 
 def test_options_of_tokens_are_refused():
-    with pytest.raises(flock.InputError, match="merge has no meaning"):
+    with pytest.raises(flock.errors.InputError, match="merge has no meaning"):
         flock.solve(flock.SA(1.0), Tangent(X0, CHANGE), 1.0, **TIGHT, merge=flock.Merge(0.1))
-    with pytest.raises(flock.InputError, match="has no layers"):
+    with pytest.raises(flock.errors.InputError, match="has no layers"):
         flock.solve(flock.SA(1.0), Tangent(X0, CHANGE), 1.0, method=flock.Layers(0.1))
 
 
 def test_what_is_no_state_is_refused():
-    with pytest.raises(flock.InputError, match="must be a Measure or a Density, got list"):
+    with pytest.raises(flock.errors.InputError, match="must be a Measure or a Density, got list"):
         flock.solve(flock.SA(1.0), [1.0, 2.0], 1.0, **TIGHT)

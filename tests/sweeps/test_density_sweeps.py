@@ -40,7 +40,7 @@ def test_more_modes_change_nothing(found):
 
 
 def test_a_cell_is_what_solve_gives(found):
-    start = flock.Density.from_law(flock.Fourier(16), flock.laws.cosine(0.1))
+    start = flock.Density.from_law(flock.meanfield.Fourier(16), flock.laws.cosine(0.1))
     model = flock.NoisyUSA(0.5, temperature=0.2, convention="metastability")
     save = flock.Save(every=60.0, observe=[flock.order_parameter, flock.entropy])
     run = flock.solve(model, start, 60.0, rtol=1e-8, atol=1e-10, save=save)

@@ -47,7 +47,7 @@ TERMS = {
     "Drift-number": terms.Drift(-0.4),
     "Potential": terms.Potential(lambda x: jnp.sin(x[0]) * x[1] + x[2] ** 3, 0.7),
     "Perceptron": terms.Perceptron.random(3, 5, seed=2, bias=0.3),
-    "Perceptron-gradient": terms.Perceptron.gradient([1.0, -0.7], GELU_ROWS, flock.GELU),
+    "Perceptron-gradient": terms.Perceptron.gradient([1.0, -0.7], GELU_ROWS, flock.terms.GELU),
 }
 # What each kind can do beside its sums; everything else is refused with a sentence.
 CAUSAL = "Tiled, causal|Spectral, causal"
@@ -103,13 +103,13 @@ def test_terms(name):
 
 THINGS = {
     "clusters": flock.clusters(angle=0.3),
-    "cluster_labels": flock.cluster_labels(angle=0.3),
-    "cluster_sizes": flock.cluster_sizes(angle=0.3, largest=3),
-    "cluster_masses": flock.cluster_masses(angle=0.3, largest=3),
-    "cluster_centres": flock.cluster_centres(angle=0.3, largest=3),
-    "gram_histogram": flock.gram_histogram(8),
-    "pair_fraction": flock.pair_fraction(0.5),
-    "min_alignment": flock.min_alignment([0.0, 0.6, 0.8]),
+    "cluster_labels": flock.observables.cluster_labels(angle=0.3),
+    "cluster_sizes": flock.observables.cluster_sizes(angle=0.3, largest=3),
+    "cluster_masses": flock.observables.cluster_masses(angle=0.3, largest=3),
+    "cluster_centres": flock.observables.cluster_centres(angle=0.3, largest=3),
+    "gram_histogram": flock.observables.gram_histogram(8),
+    "pair_fraction": flock.observables.pair_fraction(0.5),
+    "min_alignment": flock.observables.min_alignment([0.0, 0.6, 0.8]),
     "renyi_centres": observables.renyi_centres(0.4),
     "renyi_centre_mask": observables.renyi_centre_mask(0.4),
     "strong_centres": observables.strong_centres(0.4),
@@ -143,8 +143,8 @@ def quick_or_slow(names, quick):
 def test_observables(name):
     """Every observable of the registry, made with parameters where it needs some."""
     made = OBSERVABLES[name]
-    if not isinstance(made, flock.Observable):
-        made = flock.fourier_moments(3) if name == "fourier_moments" else THINGS[name]
+    if not isinstance(made, flock.observables.Observable):
+        made = flock.observables.fourier_moments(3) if name == "fourier_moments" else THINGS[name]
     flat = name == "convex_hull_volume"
     model = flock.Dynamics(None, flock.Attention(beta=0.7)) if flat else MODELS.get(name)
     found = check_observable(made, model, STARTS.get(name))
@@ -156,11 +156,14 @@ def cosines(x):
 
 
 DENSITIES = {
-    "Fourier": (flock.Density.from_law(flock.Fourier(24), cosines), flock.SA(1.5)),
-    "Quantiles": (flock.Density.from_law(flock.Quantiles(64), cosines), flock.USA(1.5)),
-    "Zonal": (flock.Density.from_law(flock.Zonal(4, 24), cosines), flock.SA(1.5)),
-    "Harmonics": (flock.Density.from_law(flock.Harmonics(8), cosines), flock.USA(1.5)),
-    "Moments": (flock.normal([0.1, 0.2], [[0.2, 0.05], [0.05, 0.1]]), flock.LinearSA(0.5)),
+    "Fourier": (flock.Density.from_law(flock.meanfield.Fourier(24), cosines), flock.SA(1.5)),
+    "Quantiles": (flock.Density.from_law(flock.meanfield.Quantiles(64), cosines), flock.USA(1.5)),
+    "Zonal": (flock.Density.from_law(flock.meanfield.Zonal(4, 24), cosines), flock.SA(1.5)),
+    "Harmonics": (flock.Density.from_law(flock.meanfield.Harmonics(8), cosines), flock.USA(1.5)),
+    "Moments": (
+        flock.meanfield.gaussian_density([0.1, 0.2], [[0.2, 0.05], [0.05, 0.1]]),
+        flock.LinearSA(0.5),
+    ),
 }
 
 
@@ -176,7 +179,7 @@ STATES = {
     "tokens": (flock.uniform(flock.Sphere(3), 5, seed=1), flock.SA(2.0), None),
     "radii": (
         flock.uniform(flock.Sphere(3), 5, seed=1),
-        flock.SA(2.0, normalisation=flock.PreLN()),
+        flock.SA(2.0, normalisation=flock.normalisation.PreLN()),
         None,
     ),
     "noisy": (
@@ -194,7 +197,7 @@ def test_states(name):
     check_state(start, model, dt)
 
 
-class Flipped(flock.Weighted):
+class Flipped(flock.kinds.Weighted):
     """A primitive whose derivative is not the weight."""
 
     def weight(self, scores, beta):
@@ -236,7 +239,7 @@ class Lonely(terms.Term):
         return x - mu.weights @ mu.points
 
 
-class Shrinking(flock.State):
+class Shrinking(flock.states.State):
     """A velocity of another shape than the numbers."""
 
     size: int = eqx.field(static=True, default=3)

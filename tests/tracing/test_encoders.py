@@ -127,11 +127,13 @@ def test_an_encoder_of_a_known_family_is_read_as_one():
 def test_interventions_reach_the_encoder():
     model = random_model("BartForConditionalGeneration")
     before = model.config.encoder_layers
-    run = flock.trace(model, words=words(), change=flock.Interventions(repeat=2, start="random"))
+    run = flock.trace(
+        model, words=words(), change=flock.tracing.Interventions(repeat=2, start="random")
+    )
     assert len(run.time) == 7
     assert model.config.encoder_layers == before
-    with pytest.raises(flock.InputError, match="--no-mlp need to know the parts"):
-        flock.trace(model, words=words(), change=flock.Interventions(mlp=False))
+    with pytest.raises(flock.errors.InputError, match="--no-mlp need to know the parts"):
+        flock.trace(model, words=words(), change=flock.tracing.Interventions(mlp=False))
 
 
 def test_a_t5_folder_on_the_command_line(tmp_path):

@@ -28,7 +28,7 @@ def random_model(name, head="Model", **sizes):
 
 
 def trace(model, **change):
-    return flock.trace(model, words=[words()], change=flock.Interventions(**change))
+    return flock.trace(model, words=[words()], change=flock.tracing.Interventions(**change))
 
 
 def test_traces_in_threads_keep_apart():
@@ -56,7 +56,7 @@ def test_traces_in_threads_keep_apart():
 
 
 def test_a_random_start_is_perturbed_like_any_other():
-    change = flock.Interventions(start="random")
+    change = flock.tracing.Interventions(start="random")
     run = flock.trace(tiny_gpt2(), words=[words()], change=change, perturbation=True)
     assert run.attributes["trace"]["rounding"]["perturbation"] == pytest.approx(1e-5, rel=1e-2)
 
@@ -68,7 +68,7 @@ def test_attention_that_bypasses_the_registry_is_reported():
     assert any(
         "computes its attention itself" in each for each in run.attributes["trace"]["missing"]
     )
-    with pytest.raises(flock.InputError, match="--beta-scale reaches attention"):
+    with pytest.raises(flock.errors.InputError, match="--beta-scale reaches attention"):
         trace(model, beta_scale=2.0)
 
 
@@ -93,12 +93,12 @@ def test_an_unknown_decoder_is_known_to_be_causal():
 def test_grouped_shared_layers_are_looped_as_one_or_not_at_all():
     """Three passes of a group of two layers, twice; the user's config is left as it was."""
     model = tiny_albert(inner_group_num=1, num_hidden_groups=2, num_hidden_layers=4)
-    with pytest.raises(flock.InputError, match="--repeat loops one list of layers"):
+    with pytest.raises(flock.errors.InputError, match="--repeat loops one list of layers"):
         trace(model, repeat=2)
     assert model.config.num_hidden_layers == 4
     inner = tiny_albert(inner_group_num=2, num_hidden_layers=3)
     before = trace(inner).array("mean_cosine")
-    with pytest.raises(flock.InputError, match="layers in groups"):
+    with pytest.raises(flock.errors.InputError, match="layers in groups"):
         trace(inner, repeat=2)
     assert inner.config.num_hidden_layers == 3
     np.testing.assert_array_equal(trace(inner).array("mean_cosine"), before)
@@ -116,5 +116,5 @@ def test_the_reference_temperature_follows_the_scores():
 
 @pytest.mark.parametrize("seed", [-1, 2**70])
 def test_seeds_are_checked(seed):
-    with pytest.raises(flock.InputError, match="seed must be a whole number"):
-        flock.Interventions(start="permuted", seed=seed)
+    with pytest.raises(flock.errors.InputError, match="seed must be a whole number"):
+        flock.tracing.Interventions(start="permuted", seed=seed)

@@ -37,7 +37,7 @@ def reaction(**change):
         REACTION,
         split="smiles",
         precision="float64",
-        change=flock.Interventions(**change),
+        change=flock.tracing.Interventions(**change),
         perturbation=True,
     )
 
@@ -61,7 +61,7 @@ def test_albert_merges_pair_by_pair(looped):
     """No layer swallows more than a few tokens, and no cluster holds a large part of them."""
     clusters = looped.array("clusters")
     assert np.max(-np.diff(clusters)) <= 6
-    sizes = np.asarray(looped.observe(flock.cluster_sizes(angle=0.1415, largest=1)))
+    sizes = np.asarray(looped.observe(flock.observables.cluster_sizes(angle=0.1415, largest=1)))
     assert sizes[-1, 0] < 0.15 * 99
 
 

@@ -55,7 +55,7 @@ def llama():
 
 @pytest.fixture(scope="module")
 def found(llama):
-    return flock.retrieval_response(llama, words=PROMPTS, positions=6, draws=5, sets=2)
+    return flock.tracing.retrieval_response(llama, words=PROMPTS, positions=6, draws=5, sets=2)
 
 
 # --- what it is ---
@@ -113,14 +113,16 @@ def test_before_the_first_layer_a_token_knows_only_itself(found):
 
 
 def test_without_attention_no_layer_carries_anything(llama):
-    change = flock.Interventions(attention=False)
-    got = flock.retrieval_response(llama, words=PROMPTS[:1], positions=4, draws=3, change=change)
+    change = flock.tracing.Interventions(attention=False)
+    got = flock.tracing.retrieval_response(
+        llama, words=PROMPTS[:1], positions=4, draws=3, change=change
+    )
     assert np.all(got.response.values[:, :-1] < ROUNDING)
     assert np.all(got.response.values[:, -1] > 0.01)
 
 
 def test_causality_later_tokens_change_nothing(llama):
-    got = flock.retrieval_response(
+    got = flock.tracing.retrieval_response(
         llama, words=PROMPTS[:2], positions=[1, 4, 6, 7, 9, N], read=6, draws=4, sets=1
     )
     later = got.position.values > 6
@@ -134,20 +136,21 @@ def test_all_of_a_pool_leaves_nothing_to_chance(llama):
     options = {"words": PROMPTS[:1], "positions": [3, N], "pool": "prompts"}
     size = len(set(PROMPTS[0].ids))
     exact = [
-        flock.retrieval_response(llama, draws=size, sets=1, seed=seed, **options) for seed in (0, 5)
+        flock.tracing.retrieval_response(llama, draws=size, sets=1, seed=seed, **options)
+        for seed in (0, 5)
     ]
     np.testing.assert_allclose(exact[0].response, exact[1].response, rtol=1e-4)
-    some = flock.retrieval_response(llama, draws=3, sets=40, **options)
+    some = flock.tracing.retrieval_response(llama, draws=3, sets=40, **options)
     for name in ("response", "covariance"):
         gap = np.abs(some[name] - exact[0][name]).values[1:]
         assert np.all(gap <= 4 * some[f"{name}_error"].values[1:])
 
 
 def test_learned_positions_and_random_prompts_work_too():
-    got = flock.retrieval_response(tiny_gpt2(), random=2, length=10, positions=4, draws=3)
+    got = flock.tracing.retrieval_response(tiny_gpt2(), random=2, length=10, positions=4, draws=3)
     assert got.attrs["source"] == "random"
     assert np.all(got.response.values[1:] > 0)
-    again = flock.retrieval_response(tiny_gpt2(), random=2, length=10, positions=4, draws=3)
+    again = flock.tracing.retrieval_response(tiny_gpt2(), random=2, length=10, positions=4, draws=3)
     np.testing.assert_array_equal(got.response, again.response)
 
 
@@ -248,22 +251,22 @@ def test_picture_shows_the_theory_beside_it_as_another_model(found):
         ({"pool": "letters"}, "vocabulary, prompts"),
         ({"pool": "prompts", "draws": 90}, "use fewer draws"),
         ({"random": 2}, "give one of text, words or random"),
-        ({"change": flock.Interventions(start="random")}, "starts elsewhere"),
+        ({"change": flock.tracing.Interventions(start="random")}, "starts elsewhere"),
     ],
 )
 def test_wrong_usage_is_a_sentence(llama, options, sentence):
-    with pytest.raises(flock.InputError, match=sentence):
-        flock.retrieval_response(llama, words=PROMPTS, **options)
+    with pytest.raises(flock.errors.InputError, match=sentence):
+        flock.tracing.retrieval_response(llama, words=PROMPTS, **options)
 
 
 def test_a_model_that_is_not_causal_is_refused():
-    with pytest.raises(flock.InputError, match="not causal"):
-        flock.retrieval_response(tiny_bert(), words=PROMPTS)
+    with pytest.raises(flock.errors.InputError, match="not causal"):
+        flock.tracing.retrieval_response(tiny_bert(), words=PROMPTS)
 
 
 def test_prompts_longer_than_the_context_are_refused(llama):
-    with pytest.raises(flock.InputError, match="context holds 64"):
-        flock.retrieval_response(llama, random=1, length=80)
+    with pytest.raises(flock.errors.InputError, match="context holds 64"):
+        flock.tracing.retrieval_response(llama, random=1, length=80)
 
 
 # --- the command ---
@@ -365,7 +368,7 @@ def test_smollm_knows_its_own_token_best_and_its_first_token_apart():
         "The old lighthouse keeper walked slowly down to the harbour every morning, carrying a small "
         "brass lamp and a letter that nobody had ever answered, and he told the fishermen stories."
     )
-    got = flock.retrieval_response(
+    got = flock.tracing.retrieval_response(
         str(smollm_file()), text, length=32, positions=7, draws=4, sets=2
     )
     last = got.response.values[-1]

@@ -138,7 +138,7 @@ def test_the_first_token_can_be_left_out():
     )
     np.testing.assert_array_equal(rest.array("first_mass"), whole.array("first_mass"))
     assert "mean_cosine_rest" not in rest
-    with pytest.raises(flock.InputError, match="at least two must be left"):
+    with pytest.raises(flock.errors.InputError, match="at least two must be left"):
         flock.trace(model, words=[words(2)], without_first=True)
 
 
@@ -150,7 +150,7 @@ def test_pictures_are_read_by_keywords():
 
 
 def test_a_shared_layer_shows_at_every_pass():
-    run = flock.trace(tiny_albert(), words=[words()], change=flock.Interventions(repeat=2))
+    run = flock.trace(tiny_albert(), words=[words()], change=flock.tracing.Interventions(repeat=2))
     passes = len(run.array("turning_angle"))
     assert run.attributes["trace"]["model"]["layers"] * 2 == passes
     assert np.all(run.array("beta_weights") == run.array("beta_weights")[0])
@@ -159,7 +159,7 @@ def test_a_shared_layer_shows_at_every_pass():
 
 def test_permuted_tokens_keep_their_frame():
     text = Words([5, 1, 2, 3, 4, 6], list("[abcd]"), "", prefix=1, suffix=1)
-    change = flock.Interventions(start="permuted", seed=4)
+    change = flock.tracing.Interventions(start="permuted", seed=4)
     labels = flock.trace(tiny_bert(), words=[text], change=change).attributes["trace"]["tokens"][0]
     assert labels[0] + labels[-1] == "[]"
     assert sorted(labels) == sorted("[abcd]")
@@ -192,8 +192,8 @@ def test_an_unknown_family_gives_what_its_hidden_states_give():
     assert "ov_real" not in run
     assert "turning_angle_predicted" not in run
     assert "gpt_neox is not one of the families" in run.attributes["trace"]["missing"][0]
-    with pytest.raises(flock.InputError, match="--no-mlp need to know the parts"):
-        flock.trace(model, words=[words()], change=flock.Interventions(mlp=False))
+    with pytest.raises(flock.errors.InputError, match="--no-mlp need to know the parts"):
+        flock.trace(model, words=[words()], change=flock.tracing.Interventions(mlp=False))
 
 
 def test_a_trace_is_stored_and_opened_like_a_run(bert, tmp_path):
@@ -218,10 +218,10 @@ def test_a_trace_is_stored_and_opened_like_a_run(bert, tmp_path):
     ],
 )
 def test_bad_requests_are_sentences(arguments, sentence):
-    with pytest.raises(flock.InputError, match=sentence):
+    with pytest.raises(flock.errors.InputError, match=sentence):
         flock.trace(tiny_bert(), **arguments)
 
 
 def test_only_models_of_transformers_are_read():
-    with pytest.raises(flock.InputError, match="transformers"):
+    with pytest.raises(flock.errors.InputError, match="transformers"):
         flock.trace(torch.nn.Linear(2, 2), words=[words()])

@@ -96,7 +96,7 @@ def test_layers_are_the_network_itself(page):
     solve = {"t1": 2, "method": "layers", "step": 0.25, "seed": 0}
     heard = page.run(start(settings(model=model, solve=solve), t1=2.0, every=0.25))
     network = flock.solve(
-        flock.SA(4.0, normalisation=flock.PreLN()),
+        flock.SA(4.0, normalisation=flock.normalisation.PreLN()),
         uniform(),
         2.0,
         method=flock.Layers(0.25),

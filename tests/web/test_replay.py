@@ -164,7 +164,7 @@ def test_clusters_are_those_of_the_tokens_not_of_their_picture():
     found = unpack(replay["clusters"])
     for k, frame in enumerate(states):
         measure = flock.Measure(flock.Sphere(8), frame)
-        snapshot = flock.Snapshot(jnp.zeros(()), measure, flock.SA(1.0), flock.Dense())
+        snapshot = flock.observables.Snapshot(jnp.zeros(()), measure, flock.SA(1.0), flock.Dense())
         assert len(np.unique(found[k])) == int(flock.clusters(link="spacing")(snapshot))
     np.testing.assert_array_equal(found[1], [0, 0, 0, 0, 1, 1, 1, 1, 1])
     assert run_replay(made(on_sphere(2, 5, 3)))["clusters"] is None

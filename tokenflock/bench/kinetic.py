@@ -68,10 +68,10 @@ def kinetic(job: Job) -> list[Row]:
 
 def _whole_run(job: Job, angles: np.ndarray, about: str, pairs: str, seconds: float) -> Row:
     """A solve as a user calls it; all pairs would be summed once per evaluation of the field."""
-    from .. import Kinetic, Save, Spectral, from_angles
+    from .. import KineticFlow, Save, Spectral, from_angles
     from .. import solve as solve_flow
 
-    x0, model = from_angles(angles), Kinetic(job.beta, job.slope)
+    x0, model = from_angles(angles), KineticFlow(job.beta, job.slope)
 
     def go() -> Any:
         return solve_flow(
@@ -100,9 +100,9 @@ def _ours(job: Job, angles: np.ndarray) -> Contestant:
     import equinox as eqx
     import jax
 
-    from .. import Kinetic, Spectral, from_angles
+    from .. import KineticFlow, Spectral, from_angles
 
-    tokens, model = from_angles(angles), Kinetic(job.beta, job.slope)
+    tokens, model = from_angles(angles), KineticFlow(job.beta, job.slope)
     reduction = Spectral(job.tol).settle([part.task(tokens) for part in model.attentions()])
 
     @eqx.filter_jit

@@ -88,9 +88,9 @@ def _scaled(size: Size, name: str, part: tuple[int, int], taken: Samples) -> tup
 
 def _ours(job: Job, size: Size, chains: int, layers: int) -> Callable[[], np.ndarray]:
     """The overlap of the first two tokens at the end of every chain."""
-    from ..measure import equiangular
     from ..random_depth import HeadLaw, overlaps, random_chains
     from ..space import Sphere
+    from ..starts import equiangular
 
     law, x0 = HeadLaw.gaussian(size.d, job.beta), equiangular(Sphere(size.d), size.n, 0.0)
 

@@ -12,10 +12,11 @@ import numpy as np
 from .. import theory
 from ..dynamics import Dynamics
 from ..kinds import Kernel
-from ..measure import Measure, from_angles, uniform
+from ..measure import Measure, from_angles
 from ..models import SA, USA, KernelFlow, SigmoidSA
 from ..observables import energy_rate
 from ..space import Sphere
+from ..starts import uniform
 from ..terms import Attention
 from .core import Case, Comparison, Paper, at_least, at_most, broken, equals
 from .measure import field, flow, largest_chord, read, unit

@@ -82,9 +82,9 @@ def self_test() -> dict[str, Any]:
     import numpy as np
 
     from ..integrate import Save, solve
-    from ..measure import equiangular
     from ..models import SA
     from ..space import Sphere
+    from ..starts import equiangular
 
     start, n = time.perf_counter(), 8
     times = np.linspace(0.0, 3.0, 13)

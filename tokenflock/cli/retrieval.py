@@ -87,7 +87,7 @@ def retrieval(
 
     - Independent random tokens, as in the theory: `tokenflock trace retrieval model.gguf --random 8`
 
-    Read it in Python: `flock.retrieval_response(model, texts)["response"]`
+    Read it in Python: `flock.tracing.retrieval_response(model, texts)["response"]`
     """
     from ..errors import InputError
     from ..tracing.interventions import Interventions

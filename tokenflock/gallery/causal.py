@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from ..integrate import Save, solve
-from ..measure import Measure, uniform
+from ..measure import Measure
 from ..models import CausalSA
 from ..observables import (
     Observable,
@@ -25,11 +25,12 @@ from ..observables import (
 )
 from ..plot.style import INK, PALETTE, REST
 from ..plot.views import CircleView, cluster_colours
+from ..random_weights import Ginibre, RandomWeights
 from ..reduce import Dense
 from ..space import Sphere
+from ..starts import uniform
 from ..theory import expected_renyi_centres, expected_strong_centres
 from ..trajectory import Trajectory
-from ..weights import Ginibre, RandomWeights
 from .core import Album, Job
 from .key import mark
 

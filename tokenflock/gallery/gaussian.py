@@ -12,7 +12,7 @@ from ..dynamics import Dynamics
 from ..integrate import Save, solve
 from ..kinds import L2, Kind, Sinkhorn, Softmax
 from ..meanfield import gaussian_statistics
-from ..meanfield.moments import normal
+from ..meanfield.moments import gaussian_density
 from ..plot.style import FAINT, INK, PALETTE, REST
 from ..terms import Attention
 from ..weights import Weights
@@ -77,7 +77,7 @@ def _one_case(job: Job, case: str, end: float) -> xr.Dataset:
     times = end * np.linspace(0.0, 1.0, job.saves) ** (2 if case == "softmax-negative" else 1)
     run = solve(
         model(case, job.c),
-        normal(np.zeros(2), COVARIANCE),
+        gaussian_density(np.zeros(2), COVARIANCE),
         end,
         rtol=1e-9,
         atol=1e-11,

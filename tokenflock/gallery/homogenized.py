@@ -9,7 +9,6 @@ import xarray as xr
 
 from .. import theory
 from ..integrate import solve
-from ..measure import equiangular, uniform
 from ..plot.style import FAINT, INK, PALETTE, REST
 from ..random_depth import (
     HeadLaw,
@@ -24,6 +23,7 @@ from ..random_depth import (
 )
 from ..random_depth.laws import AmongTokens, Normal, ProductScores, Values
 from ..space import Sphere
+from ..starts import equiangular, uniform
 from .core import Album, Job
 from .key import area, mark, stroke
 

@@ -11,7 +11,7 @@ from ..ensembles import mean_and_error
 from ..integrate import Save, solve
 from ..kinetic import sample_recall
 from ..measure import from_angles
-from ..models import Kinetic
+from ..models import KineticFlow
 from ..plot.style import FAINT, INK, PALETTE, REST
 from ..theory import kinetic as theory
 from .core import Album, Job
@@ -262,7 +262,7 @@ def circle(job: Job) -> xr.Dataset:
     centres = np.repeat(np.linspace(0.1, 1.9, arcs) * np.pi, job.n // arcs)
     start = centres + np.random.default_rng(job.draw).normal(0, job.width, len(centres))
     run = solve(
-        Kinetic(job.beta, job.slope),
+        KineticFlow(job.beta, job.slope),
         from_angles(start),
         job.end,
         rtol=1e-9,
@@ -326,7 +326,7 @@ def recall(job: Job) -> xr.Dataset:
     found = []
     for row, (n, prompts) in enumerate(zip(job.sizes, job.prompts, strict=True)):
         tokens = [round(share * n) for share in job.shares]
-        model = Kinetic(job.beta, job.slope)
+        model = KineticFlow(job.beta, job.slope)
         run = sample_recall(model, n, tokens, job.t, prompts=prompts, seed=job.seed, dt=0.1)
         found.append(mean_and_error(run, "final_profile", over="prompt"))
         job.report((row + 1) / len(job.sizes))

@@ -16,12 +16,13 @@ from ..meanfield.cdf import middle_masses
 from ..meanfield.circle import Fourier
 from ..meanfield.laws import ripples
 from ..meanfield.quantiles import Quantiles
-from ..measure import from_angles, uniform
+from ..measure import from_angles
 from ..models import SA, USA
 from ..observables import fourier_moments
 from ..plot.style import FAINT, INK, PALETTE, REST
 from ..reduce import Dense, Tiled
 from ..space import Sphere
+from ..starts import uniform
 from ..theory import dominant_mode, growth_rate, transition_beta
 from ..trajectory import Trajectory
 from .core import Album, Job

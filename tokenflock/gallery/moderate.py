@@ -11,12 +11,12 @@ from ..density import Density
 from ..integrate import LogTime, Merge, Save, solve
 from ..meanfield.laws import uniform as uniform_law
 from ..meanfield.zonal import Zonal
-from ..measure import uniform
 from ..models import SA
 from ..observables import cluster_centres, clusters
 from ..plot.style import FAINT, INK, PALETTE
 from ..reduce import Dense
 from ..space import Sphere
+from ..starts import uniform
 from ..trajectory import Trajectory
 from ..weights import Weights
 from .core import Album, Job

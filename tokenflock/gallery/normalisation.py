@@ -9,15 +9,15 @@ import numpy as np
 import xarray as xr
 
 from ..integrate import Layers, Save, solve
-from ..measure import equiangular, uniform
 from ..models import SA
 from ..normalisation import NGPT, MixLN, Normalisation, PeriLN, PostLN, PreLN, SqrtScaling
 from ..observables import gram_histogram, order_parameter
 from ..plot.style import INK, PALETTE, REST
+from ..random_weights import Ginibre, RandomWeights
 from ..space import Sphere
+from ..starts import equiangular, uniform
 from ..theory import solve_scheme
 from ..theory.normalisation import Scheme
-from ..weights import Ginibre, RandomWeights
 from .core import Album, Job
 from .key import area, mark, stroke
 

@@ -20,10 +20,10 @@ from ..meanfield.landscape import (
     reversed_model,
     switch_branch,
 )
-from ..measure import uniform
 from ..models import SA, USA
 from ..plot.style import INK, PALETTE, REST
 from ..space import Sphere
+from ..starts import uniform
 from ..terms.perceptron import GELU, RELU, Activation, Perceptron
 from .core import Album, Job
 from .key import mark, stroke

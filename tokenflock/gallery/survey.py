@@ -8,12 +8,13 @@ import numpy as np
 import xarray as xr
 
 from ..integrate import Save, solve
-from ..measure import Measure, equiangular, from_array, uniform
+from ..measure import Measure, from_array
 from ..models import NoisyUSA
 from ..observables import order_parameter
 from ..plot.style import INK, PALETTE, REST
 from ..reduce import Dense
 from ..space import Sphere
+from ..starts import equiangular, uniform
 from ..terms import Attention
 from ..theory import critical_gamma, long_context_correlation, long_context_limit
 from ..theory import order_parameter as stationary_order

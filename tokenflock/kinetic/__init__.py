@@ -4,7 +4,7 @@ Positions s = j/N of N tokens become a continuum; token s sees the earlier ones 
 k(s, s') of the mask (2605.09213).
 
     graphon        averages over earlier positions on a grid
-    layered        Layered(positions, modes): one density per position, a state of `solve`
+    layered        LayeredDensity(positions, modes): one density per position, a state of `solve`
     correlations   what a late token at time t has to do with an early one at time 0, to order 1/N
     retrieval      the same by sampling prompts, the noise of plain sampling cancelled
 

@@ -42,7 +42,7 @@ from ..serialise import describe
 from ..states.protocol import Judgement, State
 from ..terms import Attention
 from ..trajectory import Trajectory
-from .layered import Layered, LayeredScheme, only_attention, velocity
+from .layered import LayeredDensity, LayeredScheme, only_attention, velocity
 
 # Of sums over the nodes of phi.
 ROUNDING = 1e-13
@@ -73,7 +73,7 @@ def correlations(
 ) -> Trajectory:
     """f, A and C of the module's docstring at t = 0 and at `times`, for every position.
 
-    `start` lives on Layered(positions, modes), `phi` gives real values at points of the circle, s0 is
+    `start` lives on LayeredDensity(positions, modes), `phi` gives real values at points of the circle, s0 is
     one of the positions i/positions, 0 < s0 < 1. The run has the rows `states` (f), `A` and `C` as Fourier
     modes, which `fourier_coefficients` makes complex. `C` is NaN before s0, and its limit from above at s0.
 
@@ -104,9 +104,9 @@ class Correlations(State):
     def of(start: Density, phi: Law, s0: float) -> Correlations:
         """A change at the position s0 of the function phi of a token."""
         on = start.on
-        if not isinstance(on, Layered):
+        if not isinstance(on, LayeredDensity):
             raise InputError(
-                f"correlations need a density on Layered(positions, modes), got {type(on).__name__}"
+                f"correlations need a density on LayeredDensity(positions, modes), got {type(on).__name__}"
             )
         first = round(s0 * on.positions) if np.isfinite(s0) else 0
         require(
@@ -127,7 +127,7 @@ class Correlations(State):
         require(
             not kind.averages and model.noise is None and model.now(0.0) is model,
             "the correlation equations are those of constant unnormalised attention without noise; use "
-            "Kinetic(beta, slope)",
+            "KineticFlow(beta, slope)",
         )
         strain = float(self.prepared(model).strain(self.begin(model)))
         require(
@@ -240,7 +240,7 @@ class Correlations(State):
 
     def described(self) -> dict[str, Any]:
         on = self.density.on
-        assert isinstance(on, Layered)
+        assert isinstance(on, LayeredDensity)
         return {
             "density": describe(self.blank().density),
             "correlations": {"s0": self.first / on.positions},
@@ -277,7 +277,7 @@ def _own(basis: Basis, state: Array, phi: Law) -> Float[Array, "point mode"]:
     return jnp.where(some, jax.vmap(basis.analyse)(f * centred), 0.0).at[:, 0].set(0.0)
 
 
-def _check_held(on: Layered, state: Array, phi: Law, A: Array) -> None:
+def _check_held(on: LayeredDensity, state: Array, phi: Law, A: Array) -> None:
     """Refuse phi with scales beyond the modes: what twice as many find there, or find differently."""
     finer, modes = Fourier(2 * on.modes + 7).scheme().basis, on.modes
     more = finer.degree - modes

@@ -4,7 +4,7 @@ f(t, s, .) is the law of the token at s = j/N of a long prompt, relative to the 
 
     d_t f + d_theta (f v) = T d_theta^2 f,   v(t, s, .) the field at F(s) = int_0^s k(s, s') f(s') ds'
 
-(2605.09213 for Kinetic, v = w' * F; with softmax v = (log w * F)'/beta). Nothing is differentiated in s:
+(2605.09213 for KineticFlow, v = w' * F; with softmax v = (log w * F)'/beta). Nothing is differentiated in s:
 layers are coupled only by their averages F over earlier ones.
 """
 
@@ -44,7 +44,7 @@ LawByPosition = Callable[[float, Float[Array, "m 2"]], Float[Array, " m"]]
 MOST_POSITIONS = 4096
 
 
-class Layered(Discretisation):
+class LayeredDensity(Discretisation):
     """Densities on the circle at positions s_i = i/positions, i = 0..positions, each in Fourier modes.
 
     The state has one row (c_0, a_1..a_M, b_1..b_M) per position, as `Fourier(modes)`. Averages over earlier
@@ -64,7 +64,7 @@ class Layered(Discretisation):
     def __check_init__(self) -> None:
         require(
             isinstance(self.positions, int) and 1 <= self.positions <= MOST_POSITIONS,
-            f"Layered needs 1 to {MOST_POSITIONS} positions, got {self.positions!r}",
+            f"LayeredDensity needs 1 to {MOST_POSITIONS} positions, got {self.positions!r}",
         )
         Fourier(self.modes, self.tail)  # refuses modes and tails that are none
 
@@ -133,7 +133,7 @@ class Layered(Discretisation):
         )
 
 
-def layered(on: Layered, law: LawByPosition) -> Density:
+def from_law_by_position(on: LayeredDensity, law: LawByPosition) -> Density:
     """The density whose layer at s has the values `law(s, points)` up to a factor; see `laws`."""
     each = Fourier(on.modes, on.tail)
     rows = [each.project(functools.partial(law, float(s))) for s in on.places]
@@ -164,13 +164,13 @@ def _check_model(model: Dynamics) -> None:
     require(
         plain,
         "layers of densities follow one softmax or unnormalised attention with Q = K = I and V = c I; use "
-        "Kinetic(beta, slope) or CausalSA(beta, slope=...), or tokens for anything else",
+        "KineticFlow(beta, slope) or CausalSA(beta, slope=...), or tokens for anything else",
     )
     assert term is not None
     require(
         term.mask.causal,
         f"{type(term.mask).__name__} lets tokens see later ones, and then every position has the same field; "
-        "use Fourier(modes), or a causal model such as Kinetic(beta, slope)",
+        "use Fourier(modes), or a causal model such as KineticFlow(beta, slope)",
     )
 
 
@@ -287,8 +287,10 @@ def by_position(run: Trajectory) -> xr.DataArray:
     import xarray as xr
 
     on = run.blank_density.on if run.is_density else None
-    if not isinstance(on, Layered):
-        raise InputError("by_position reads runs of Layered(positions, modes); use run.densities")
+    if not isinstance(on, LayeredDensity):
+        raise InputError(
+            "by_position reads runs of LayeredDensity(positions, modes); use run.densities"
+        )
     lead = run.axes["states"][: run.axes["states"].index("time") + 1]
     scheme = on.scheme()
     values = scheme.layers

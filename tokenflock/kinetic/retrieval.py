@@ -253,7 +253,8 @@ def _check_steps(t1: float, dt: float) -> None:
 def _check_flow(model: Dynamics) -> None:
     require(
         model.noise is None and model.space in (None, Sphere(2)) and model.is_plain_flow,
-        "recall is sampled from flows on the circle without noise, with post-LN; use Kinetic(beta, slope)",
+        "recall is sampled from flows on the circle without noise, with post-LN; "
+        "use KineticFlow(beta, slope)",
     )
 
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ..density import Density, Discretisation, Law
-from ..kinetic.layered import MOST_POSITIONS, Layered
+from ..kinetic.layered import MOST_POSITIONS, LayeredDensity
 from ..meanfield import laws
 from ..meanfield.circle import Fourier
-from ..meanfield.moments import normal
+from ..meanfield.moments import gaussian_density
 from ..meanfield.quantiles import Quantiles
 from ..meanfield.sphere import Harmonics
 from ..meanfield.zonal import Zonal
@@ -32,7 +32,7 @@ SPECTRAL: dict[str, type[Discretisation]] = {
     "quantiles": Quantiles,
     "zonal": Zonal,
     "harmonics": Harmonics,
-    "layered": Layered,
+    "layered": LayeredDensity,
 }
 
 
@@ -87,7 +87,7 @@ DensitySpec = Annotated[
 def build_density(spec: Any) -> Density:
     """The density of a [density] table."""
     if isinstance(spec, MomentsDensity):
-        return normal(spec.mean, rectangle("density.covariance", spec.covariance))
+        return gaussian_density(spec.mean, rectangle("density.covariance", spec.covariance))
     kind = SPECTRAL[spec.on]
     on = kind(**{name: getattr(spec, name) for name in inspect.signature(kind).parameters})
     return Density.from_law(on, build_law(spec.law))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
-from .. import masks, noise, normalisation, weights
+from .. import masks, noise, normalisation, random_weights, weights
 from ..errors import InputError, require
 from ..memory import require_bytes
 from ..schedule import Piecewise, Schedule
@@ -94,9 +94,9 @@ class LawSpec(Strict):
     law: Literal["Ginibre", "Wigner", "GOE", "PositiveSemidefinite", "Product"]
     scale: float = 1.0
 
-    def build(self) -> weights.Law:
+    def build(self) -> random_weights.Law:
         """The law."""
-        return weights.MATRIX_LAWS[self.law](self.scale)
+        return random_weights.MATRIX_LAWS[self.law](self.scale)
 
 
 class WeightsSpec(Strict):
@@ -144,7 +144,7 @@ class WeightsSpec(Strict):
             )
 
     def _random(self, d: int, given: dict[str, object]) -> Schedule:
-        laws: dict[str, weights.Law | float] = {}
+        laws: dict[str, random_weights.Law | float] = {}
         for name, value in given.items():
             if isinstance(value, LawSpec):
                 laws[name] = value.build()
@@ -153,7 +153,7 @@ class WeightsSpec(Strict):
             else:
                 raise InputError(f"{name} must be a law when another matrix is drawn from one")
         require_bytes(32.0 * self.heads * d * d, "these weights", "lower heads or d")
-        return weights.RandomWeights(
+        return random_weights.RandomWeights(
             d=d,
             seed=self.seed,
             heads=self.heads,

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from .. import measure
+from .. import starts
 from ..errors import require
+from ..measure import Measure, from_array
 from ..memory import require_bytes
 from ..runtime import Number
 from ..space import Euclidean, Space, Sphere
@@ -19,7 +20,7 @@ from .slots import Numbers, Seed, Strict, rectangle, spec_of
 Nested = Numbers | list[list[float]]
 Count = Annotated[int, Field(ge=2, le=100_000_000)]
 Samples = Annotated[int | None, Field(ge=1, le=10_000_000)]
-LAWS: dict[str, Any] = measure.LAWS
+LAWS: dict[str, Any] = starts.STARTS
 
 
 class TokensBase(Strict):
@@ -79,24 +80,24 @@ TokensSpec = Annotated[
 ]
 
 
-def build_tokens(spec: Any) -> measure.Measure:
+def build_tokens(spec: Any) -> Measure:
     """The initial measure of a [tokens] table."""
     space = SPACES[spec.space](spec.d)  # pyright: ignore[reportCallIssue]
     tokens = _points(spec, space) if isinstance(spec, PointTokens) else _drawn(spec, space)
     if spec.weights is not None or not spec.ordered:
-        tokens = measure.Measure(space, tokens.points, spec.weights, tokens.radii, spec.ordered)
+        tokens = Measure(space, tokens.points, spec.weights, tokens.radii, spec.ordered)
     if spec.perturb is not None:
-        tokens = measure.perturbed(tokens, spec.perturb, spec.perturb_seed)
+        tokens = starts.perturbed(tokens, spec.perturb, spec.perturb_seed)
     return tokens
 
 
-def _points(spec: PointTokens, space: Space) -> measure.Measure:
+def _points(spec: PointTokens, space: Space) -> Measure:
     points = rectangle("tokens.points", spec.points)
     require(points.ndim == 2, "tokens.points must be a list of points, one row each")
-    return measure.from_array(space, points, normalise=spec.normalise)
+    return from_array(space, points, normalise=spec.normalise)
 
 
-def _drawn(spec: Any, space: Space) -> measure.Measure:
+def _drawn(spec: Any, space: Space) -> Measure:
     given = {
         name: getattr(spec, name)
         for name in inspect.signature(LAWS[spec.law]).parameters

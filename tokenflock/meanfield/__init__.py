@@ -14,7 +14,6 @@ How a measure is held, and moved:
     galerkin, kernel, energy, starting    the weak form that Fourier, Zonal and Harmonics share
     energy       the energy that a flow increases, term by term, for its dissipation identity
     cdf          distribution functions on the circle and their inverses
-    api, solving, assemble, reading    solve for a Density, and what is read off it
 
 What is asked about it:
 

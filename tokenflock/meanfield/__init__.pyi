@@ -12,7 +12,7 @@ from .linear import growth_rates_of_runs as growth_rates_of_runs
 from .metric import sa_flow as sa_flow
 from .metric import sa_metric as sa_metric
 from .moments import Moments as Moments
-from .moments import normal as normal
+from .moments import gaussian_density as gaussian_density
 from .quantiles import Quantiles as Quantiles
 from .sphere import Harmonics as Harmonics
 from .transport import w2_on_circle as w2_on_circle

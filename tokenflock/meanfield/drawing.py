@@ -42,8 +42,8 @@ def sample(law: Law, space: Space, n: int, seed: int) -> Measure:
     )
     if not isinstance(space, Sphere):
         raise InputError(
-            f"laws live on spheres, got {space}; on R^d use flock.gaussian, flock.box or "
-            "meanfield.normal(mean, covariance).sample(n, seed)"
+            f"laws live on spheres, got {space}; on R^d use flock.gaussian, flock.starts.box or "
+            "meanfield.gaussian_density(mean, covariance).sample(n, seed)"
         )
     if space.d == 2:
         levels = np.random.default_rng(seed).uniform(size=n)

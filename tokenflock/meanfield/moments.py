@@ -90,7 +90,7 @@ class Moments(Discretisation):
 
     def project(self, law: Law) -> Array:
         raise InputError(
-            "a Gaussian is given by its moments, not by a law; use normal(mean, covariance)"
+            "a Gaussian is given by its moments, not by a law; use gaussian_density(mean, covariance)"
         )
 
     def check(self, model: Dynamics) -> None:
@@ -146,7 +146,7 @@ class MomentScheme(Scheme):
 
     def transport(self, model: Dynamics, t: Scalar, state: Array) -> Array:
         """(alpha', Sigma'), noise included: its 2 T I is no decay of the state."""
-        mu = gaussian(state)
+        mu = as_gaussian(state)
         rate = field(model, t, mu).push(mu)
         spread = 2.0 * temperature(model) * jnp.eye(mu.mean.size)
         return as_state(Gaussian(rate.mean, rate.covariance + spread))
@@ -168,7 +168,7 @@ class MomentScheme(Scheme):
         The noise's T h(mu) is left out, being -infinity where rank is lost; `power` has the noise's part
         of the rest.
         """
-        mu = gaussian(state)
+        mu = as_gaussian(state)
         total = jnp.zeros(())
         for head, weight in self._coupled(model, t, mu):
             total += weight * coupling_energy(mu.mean, mu.covariance, head.score)
@@ -182,7 +182,7 @@ class MomentScheme(Scheme):
         dL/dt is (int <x, v> dmu + T d)/(1 + int |x|^2 dmu), from the laws by which attention draws y at
         x and not from the slopes of `field`: a wrong slope breaks the identity.
         """
-        mu, T = gaussian(state), temperature(model)
+        mu, T = as_gaussian(state), temperature(model)
         velocity = field(model, t, mu)
         mean_velocity = velocity.offset + velocity.slope @ mu.mean
         total = jnp.zeros(())
@@ -216,11 +216,11 @@ class MomentScheme(Scheme):
 
     def lowest(self, state: Array) -> Array:
         """The smallest eigenvalue of the covariance: negative by rounding and atol alone."""
-        return jnp.linalg.eigvalsh(gaussian(state).covariance)[0]
+        return jnp.linalg.eigvalsh(as_gaussian(state).covariance)[0]
 
     def tail(self, state: Array) -> Array:
         """The second moment int |x|^2 dmu; what ends a run is `strain`."""
-        return jnp.trace(gaussian(state).second_moment)
+        return jnp.trace(as_gaussian(state).second_moment)
 
     def strain(self, model: Dynamics, t: Scalar, state: Array) -> Array:
         """t r with r = 2 int <x, v> dmu / int |x|^2 dmu, the field's own growth rate (0 if it shrinks).
@@ -228,7 +228,7 @@ class MomentScheme(Scheme):
         NaN where moments or the power, which is integrated beside them, leave the range of doubles by
         growth at a bounded rate.
         """
-        mu = gaussian(state)
+        mu = as_gaussian(state)
         velocity = field(model, t, mu)
         unit, scaled = _in_units(mu, 0.0)
         rate = velocity.offset / unit + velocity.slope @ scaled.mean
@@ -242,12 +242,12 @@ class MomentScheme(Scheme):
 
     def functionals(self) -> dict[str, Functional]:
         return {
-            **gaussian_statistics.functionals(gaussian),
+            **gaussian_statistics.functionals(as_gaussian),
             "free_energy": self.free_energy,
             "free_energy_rate": self.power,
-            "order_parameter": lambda model, t, state: _length(gaussian(state).mean),
+            "order_parameter": lambda model, t, state: _length(as_gaussian(state).mean),
             "effective_rank": lambda model, t, state: spectrum_rank(
-                jnp.linalg.eigvalsh(gaussian(state).second_moment)
+                jnp.linalg.eigvalsh(as_gaussian(state).second_moment)
             ),
         }
 
@@ -266,7 +266,7 @@ class MomentScheme(Scheme):
 def is_no_step(horizon: float, t0: Scalar, t1: Scalar, y0: Any, y1: Any, args: Any) -> Array:
     """Whether a step ends at no Gaussian, or past the horizon from far before it."""
     strain, end = args.state.scheme.strain, y1.moving
-    covariance, finite = gaussian(end).covariance, jnp.all(jnp.isfinite(end))
+    covariance, finite = as_gaussian(end).covariance, jnp.all(jnp.isfinite(end))
     # Eigenvalues are looked at only where all is finite.
     safe = jnp.where(finite, covariance, jnp.eye(covariance.shape[0]))
     sound = jnp.linalg.eigvalsh(safe)[0] >= -UNSOUND * jnp.max(jnp.abs(safe))
@@ -321,7 +321,7 @@ def temperature(model: Dynamics) -> Array:
     return jnp.zeros(()) if T is None else T
 
 
-def gaussian(state: Float[Array, "rows d"]) -> Gaussian:
+def as_gaussian(state: Float[Array, "rows d"]) -> Gaussian:
     """The measure of a state."""
     return Gaussian(state[0], state[1:])
 
@@ -331,7 +331,7 @@ def as_state(mu: Gaussian) -> Float[Array, "rows d"]:
     return jnp.concatenate([mu.mean[None], mu.covariance])
 
 
-def normal(mean: ArrayLike, covariance: ArrayLike, horizon: float = 1e8) -> Density:
+def gaussian_density(mean: ArrayLike, covariance: ArrayLike, horizon: float = 1e8) -> Density:
     """The Gaussian density N(mean, covariance) on R^d; a covariance may lack rank."""
     centre, spread = np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
     require(centre.ndim == 1, f"the mean must be one vector, got shape {centre.shape}")

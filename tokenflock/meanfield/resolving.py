@@ -18,10 +18,11 @@ from jaxtyping import Array, Float
 from ..batches import batch_axis, batch_in_axes
 from ..dynamics import Dynamics
 from ..errors import require
-from ..measure import Measure, uniform
+from ..measure import Measure
 from ..reduce import Dense
 from ..runtime import is_traced
 from ..space import Space
+from ..starts import uniform
 from ..terms import Term
 from .galerkin import Basis, Galerkin
 from .kernel import plain_attention

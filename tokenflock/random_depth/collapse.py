@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import require
-from ..measure import Measure, equiangular, uniform
+from ..measure import Measure
 from ..space import Sphere
+from ..starts import equiangular, uniform
 from ..trajectory import Trajectory
 from .chains import diffusive_time, layers_of, random_chains
 from .laws import AmongTokens, HeadLaw, Normal, ProductScores, Values

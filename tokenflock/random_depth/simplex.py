@@ -13,8 +13,8 @@ from jaxtyping import Array, Float
 from scipy.interpolate import CubicSpline
 
 from ..errors import require
-from ..measure import equiangular
 from ..space import Sphere
+from ..starts import equiangular
 from .laws import ProductScores
 
 # A solver's trial stages may step over the end of a grid that its solution stays within.

@@ -4,5 +4,7 @@ from .attention import Attention as Attention
 from .base import Sum as Sum
 from .base import Term as Term
 from .drift import Drift as Drift
+from .perceptron import GELU as GELU
+from .perceptron import RELU as RELU
 from .perceptron import Perceptron as Perceptron
 from .potential import Potential as Potential

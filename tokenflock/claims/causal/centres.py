@@ -9,11 +9,12 @@ from jaxtyping import Array
 
 from ... import theory
 from ...masks import Causal
-from ...measure import Measure, from_angles, hemisphere, uniform
+from ...measure import Measure, from_angles
 from ...models import SA, CausalSA
 from ...observables import Observable, Snapshot, renyi_centres, strong_centre_mask, strong_centres
 from ...reduce import Dense
 from ...space import Sphere
+from ...starts import hemisphere, uniform
 from ..core import Case, Comparison, at_most, broken, equals, misprint
 from ..measure import flow
 from .paper import PAPER

@@ -8,9 +8,10 @@ from scipy.linalg import expm
 from ... import theory
 from ...integrate import LogTime
 from ...masks import Causal, Full
-from ...measure import from_angles, from_array, uniform
+from ...measure import from_angles, from_array
 from ...models import SA, CausalSA
 from ...space import Sphere
+from ...starts import uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint
 from ..measure import flow, unit

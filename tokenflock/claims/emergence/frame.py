@@ -10,8 +10,8 @@ from scipy.linalg import expm
 
 from ...dynamics import Dynamics
 from ...integrate import Layers
-from ...measure import box
 from ...space import Euclidean
+from ...starts import box
 from ...terms import Attention, Drift
 from ...weights import Weights
 from ..core import Case, Comparison, broken, equals

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...measure import box
 from ...space import Euclidean
+from ...starts import box
 from ..core import Case, Comparison, at_most, broken
 from ..measure import flow
 from .paper import PAPER, eighths, generic_basis, positive_definite, rescaled

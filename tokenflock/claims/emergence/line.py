@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...measure import Measure, box, from_array
+from ...measure import Measure, from_array
 from ...observables import attention_matrix
 from ...space import Euclidean
+from ...starts import box
 from ..core import Case, Comparison, at_least, at_most, broken, equals
 from ..measure import flow, read
 from .paper import PAPER, eighths, rescaled

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from ...measure import Measure, box
+from ...measure import Measure
 from ...space import Euclidean
+from ...starts import box
 from ..core import Case, Comparison, at_most, broken, equals
 from ..measure import flow
 from .paper import PAPER, eighths, generic_basis, positive_definite, rescaled

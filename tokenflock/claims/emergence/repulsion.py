@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...dynamics import Dynamics
-from ...measure import box
 from ...space import Euclidean
+from ...starts import box
 from ...terms import Attention
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals

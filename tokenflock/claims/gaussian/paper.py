@@ -7,7 +7,7 @@ import numpy as np
 from ...dynamics import Dynamics
 from ...integrate import Save, solve
 from ...kinds import Kind, Sinkhorn, Softmax, Unnormalised
-from ...meanfield.moments import normal
+from ...meanfield.moments import gaussian_density
 from ...measure import Measure
 from ...space import Euclidean
 from ...terms import Attention
@@ -84,5 +84,5 @@ def flow(
 ) -> Trajectory:
     """Mean and covariance at nine times up to t1, or up to the blow-up if there is one."""
     save = Save(at=np.linspace(0.0, t1, SAVES), states=True)
-    start = normal(mean, covariance)
+    start = gaussian_density(mean, covariance)
     return solve(model, start, t1, rtol=case.rtol, atol=case.atol, save=save, throw=False)

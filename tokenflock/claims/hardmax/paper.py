@@ -8,10 +8,11 @@ import numpy as np
 
 from ...dynamics import Dynamics
 from ...integrate import Layers, Save, solve
-from ...measure import Measure, gaussian
+from ...measure import Measure
 from ...models import HardmaxFlow
 from ...observables import leader_mask, leaders
 from ...space import Euclidean
+from ...starts import gaussian
 from ...weights import Weights
 from ..core import Case, Paper
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from ... import theory
 from ...errors import require
-from ...measure import equiangular
 from ...random_depth import random_chains
 from ...random_depth.laws import AmongTokens, FixedScores, HeadLaw, Normal, Values
 from ...space import Sphere
+from ...starts import equiangular
 from ..core import Case, Comparison, broken, equals
 from .paper import COMMON, PAPER, SMALL_STEP, layers_in, standard_error
 

@@ -11,10 +11,11 @@ from ... import theory
 from ...dynamics import Dynamics
 from ...errors import require
 from ...integrate import solve
-from ...measure import Measure, equiangular, uniform
+from ...measure import Measure
 from ...random_depth import HeadLaw, ballistic, modified, overlaps, random_chains
 from ...random_depth.laws import AmongTokens, Normal, ProductScores, Values
 from ...space import Sphere
+from ...starts import equiangular, uniform
 from ...theory.flat_pair import Expectation
 from ..core import Case, Comparison, at_least, broken, equals, misprint
 from .paper import NUMBER, PAPER, layers_in, standard_error

@@ -14,10 +14,10 @@ from scipy.stats import ks_2samp
 
 from ... import theory
 from ...errors import require
-from ...measure import cap, uniform
 from ...random_depth import diffusive_time, gaps, overlaps, random_chains, simplex_moments
 from ...random_depth.laws import HeadLaw
 from ...space import Sphere, normalise
+from ...starts import cap, uniform
 from ..core import Case, Comparison, at_least, at_most, broken, equals
 from .paper import (
     COMMON,

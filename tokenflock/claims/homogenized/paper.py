@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import require
-from ...measure import Measure, equiangular
+from ...measure import Measure
 from ...random_depth import HeadLaw
 from ...random_depth.laws import AmongTokens, FixedScores, Normal, ProductScores, Values
 from ...space import Sphere
+from ...starts import equiangular
 from ..core import Case, Paper
 
 PAPER = Paper("2604.01978v1", "Homogenized Transformers", "Koubbi, Geshkovski, Rigollet")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ... import theory
-from ...measure import equiangular
 from ...random_depth import (
     HeadLaw,
     diffusive_time,
@@ -17,6 +16,7 @@ from ...random_depth import (
     slow_paths,
 )
 from ...space import Sphere
+from ...starts import equiangular
 from ..core import Case, Comparison, at_most, broken, equals, misprint
 from .paper import NUMBER, PAPER, SMALL_STEP, layers_in, standard_error
 

@@ -9,11 +9,11 @@ from scipy.integrate import solve_ivp
 
 from ...density import Density
 from ...integrate import Save, solve
-from ...kinetic import Layered, correlations
+from ...kinetic import LayeredDensity, correlations
 from ...kinetic.correlations import fourier_coefficients
 from ...meanfield.laws import cosine
 from ...measure import from_angles
-from ...models import Kinetic
+from ...models import KineticFlow
 from ...observables import order_parameter
 from ...theory import kinetic as theory
 from ...trajectory import Trajectory
@@ -48,7 +48,7 @@ def mean_field_rate(case: Case) -> list[Comparison]:
         own = rng.uniform(0, 2 * np.pi, (case.prompts, n))
         starts = case.common * shared + (1 - 0.9 * case.common) * own
         run = solve(
-            Kinetic(case.beta, case.slope),
+            KineticFlow(case.beta, case.slope),
             from_angles(starts),
             case.t,
             dt=0.1 / case.refine,
@@ -100,9 +100,9 @@ def _first_wave(x: Array) -> Array:
 def correlation_equations(case: Case) -> list[Comparison]:
     """max_s |C^(t, s, 1) - phi^(1) g_{a_1}|, with the interpolation's own bound as tolerance."""
     s0, first = 0.2, case.positions // 5
-    on = Layered(case.positions, case.modes)
+    on = LayeredDensity(case.positions, case.modes)
     start = Density.from_law(on, cosine(case.amplitude))
-    model = Kinetic(case.beta, case.slope)
+    model = KineticFlow(case.beta, case.slope)
     how = {"rtol": case.rtol, "atol": case.atol}
     found = correlations(model, start, _first_wave, s0, [case.t], **how)
     crowd = Density.from_law(on, cosine(case.crowd))

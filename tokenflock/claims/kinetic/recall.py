@@ -7,7 +7,7 @@ import numpy as np
 from ...dynamics import Dynamics
 from ...ensembles import mean_and_error
 from ...kinetic import sample_recall
-from ...models import CausalSA, Kinetic
+from ...models import CausalSA, KineticFlow
 from ...theory import kinetic as theory
 from ..core import Case, Comparison, broken, equals, misprint
 from .paper import ATTENTIVE, PAPER
@@ -82,5 +82,5 @@ def accuracy_expansion(case: Case) -> list[Comparison]:
 def _model(case: Case) -> Dynamics:
     """The paper's model, or softmax with the same mask."""
     if case.attention == "unnormalised":
-        return Kinetic(case.beta, case.slope)
+        return KineticFlow(case.beta, case.slope)
     return CausalSA(case.beta, self_term=False, slope=case.slope)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ... import theory
-from ...measure import from_angles, uniform
+from ...measure import from_angles
 from ...models import USA
 from ...space import Sphere
+from ...starts import uniform
 from ..core import Case, Comparison, broken, equals
 from ..measure import flow
 from .circle import angles_of, moments, waves

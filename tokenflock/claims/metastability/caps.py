@@ -9,9 +9,10 @@ import numpy as np
 from ... import theory
 from ...dynamics import Dynamics
 from ...integrate import LogTime, Merge
-from ...measure import Measure, from_array, mixture
+from ...measure import Measure, from_array
 from ...models import SA, USA
 from ...space import Sphere
+from ...starts import mixture
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, at_most, broken
 from ..measure import field, flow, gram

@@ -7,10 +7,11 @@ import numpy as np
 from ... import theory
 from ...dynamics import Dynamics
 from ...integrate import LogTime, Save, solve
-from ...measure import Measure, from_angles, uniform
+from ...measure import Measure, from_angles
 from ...models import SA, USA
 from ...observables import scaled_energy
 from ...space import Sphere
+from ...starts import uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, at_most, broken
 from ..measure import field, read

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ... import theory
-from ...measure import from_array, uniform
+from ...measure import from_array
 from ...space import Sphere
+from ...starts import uniform
 from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint
 from ..measure import gram, unit
 from .paper import PAPER

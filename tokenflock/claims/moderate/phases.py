@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...measure import from_angles, uniform
+from ...measure import from_angles
 from ...models import SA
 from ...space import Sphere
+from ...starts import uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals
 from ..measure import field, flow

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...measure import Measure, cap, from_array, uniform
+from ...measure import Measure, from_array
 from ...space import Sphere
+from ...starts import cap, uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals, misprint
 from .paper import GROWING, LABELS, NAMES, PAPER, attention, clock, path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ... import theory
-from ...measure import equiangular, uniform
 from ...space import Sphere
+from ...starts import equiangular, uniform
 from ..core import Case, Comparison, broken, equals
 from ..measure import flow
 from .paper import GROWING, LABELS, NAMES, PAPER, attention, clock, path

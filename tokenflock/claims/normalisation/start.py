@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ... import theory
-from ...measure import from_array, uniform
+from ...measure import from_array
 from ...models import SA
 from ...space import Euclidean, Sphere
+from ...starts import uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals
 from ..measure import field, off_diagonal, unit

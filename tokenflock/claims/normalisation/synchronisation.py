@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...measure import gaussian, uniform
 from ...space import Sphere
+from ...starts import gaussian, uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, at_most, broken, misprint
 from ..measure import flow, largest_chord

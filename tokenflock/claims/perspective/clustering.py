@@ -12,9 +12,10 @@ from typing import Literal
 import numpy as np
 
 from ... import theory
-from ...measure import from_array, perturbed, uniform
+from ...measure import from_array
 from ...models import SA
 from ...space import Sphere
+from ...starts import perturbed, uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals
 from ..measure import MODELS, flow, largest_chord

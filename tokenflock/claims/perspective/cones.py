@@ -7,9 +7,10 @@ from scipy.optimize import linprog
 
 from ... import theory
 from ...dynamics import Dynamics
-from ...measure import Measure, from_angles, from_array, hemisphere, uniform
+from ...measure import Measure, from_angles, from_array
 from ...models import SA
 from ...space import Sphere
+from ...starts import hemisphere, uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, broken, equals, misprint
 from ..measure import field, flow, largest_chord, unit

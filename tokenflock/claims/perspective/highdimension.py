@@ -7,10 +7,11 @@ import numpy as np
 from ... import theory
 from ...dynamics import Dynamics
 from ...integrate import Layers, Save, solve
-from ...measure import Measure, equiangular, from_array, uniform
+from ...measure import Measure, from_array
 from ...models import SA
 from ...normalisation import PostLN, PreLN
 from ...space import Sphere
+from ...starts import equiangular, uniform
 from ..core import Case, Comparison, broken, equals
 from ..measure import flow, gram, off_diagonal
 from .paper import PAPER

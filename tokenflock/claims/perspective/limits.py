@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ...measure import from_angles, gaussian, perturbed, uniform
+from ...measure import from_angles
 from ...models import L2SA, SA, HardmaxFlow
 from ...space import Euclidean, Sphere
+from ...starts import gaussian, perturbed, uniform
 from ...terms import Drift
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals, misprint

@@ -8,9 +8,10 @@ import numpy as np
 
 from ... import theory
 from ...integrate import solve, when
-from ...measure import Measure, equiangular, from_array
+from ...measure import Measure, from_array
 from ...observables import Snapshot
 from ...space import Sphere
+from ...starts import equiangular
 from ..core import Case, Comparison, at_most, broken, equals, misprint
 from ..measure import MODELS, flow, gram, off_diagonal
 from .paper import PAPER

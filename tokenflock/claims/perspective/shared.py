@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...dynamics import Dynamics
-from ...measure import Measure, from_array, uniform
+from ...measure import Measure, from_array
 from ...observables import Observable, Snapshot
 from ...reduce import Dense
 from ...space import Sphere
+from ...starts import uniform
 from ...weights import Weights
 from ..core import Case
 from ..measure import MODELS, gram

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import theory
-from ...measure import cap, hemisphere, uniform
 from ...models import SA
 from ...observables import energy, energy_rate
 from ...space import Sphere
+from ...starts import cap, hemisphere, uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint
 from ..measure import MODELS, field, flow, gram, read

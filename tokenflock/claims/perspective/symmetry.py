@@ -6,9 +6,10 @@ import numpy as np
 
 from ... import theory
 from ...dynamics import Dynamics
-from ...measure import Measure, from_angles, from_array, uniform
+from ...measure import Measure, from_angles, from_array
 from ...models import CausalSA
 from ...space import Sphere
+from ...starts import uniform
 from ..core import Case, Comparison, at_least, broken, equals
 from ..measure import MODELS, field, flow
 from .paper import PAPER

@@ -8,7 +8,7 @@ from ... import theory
 from ...dynamics import Dynamics
 from ...integrate import Save, solve
 from ...kinds import L2, Softmax
-from ...meanfield.moments import normal
+from ...meanfield.moments import gaussian_density
 from ...measure import Measure
 from ...space import Euclidean
 from ...terms import Attention, Drift
@@ -136,7 +136,7 @@ def heat_flow(case: Case) -> list[Comparison]:
     rate, eye = 2.0 / case.bandwidth, np.eye(2)
     weights = Weights(B=eye / case.bandwidth, V=-rate * eye)
     model = Dynamics(None, Attention(weights, 1.0, KINDS[case.kind]) + Drift(rate))
-    start = normal(np.zeros(2), (frame * variances) @ frame.T)
+    start = gaussian_density(np.zeros(2), (frame * variances) @ frame.T)
     save = Save(at=np.linspace(0.0, case.t, 9), states=True)
     run = solve(model, start, case.t, rtol=case.rtol, atol=case.atol, save=save, throw=False)
     found = np.linalg.eigvalsh(np.asarray(run.final.state)[1:])

@@ -12,9 +12,10 @@ import numpy as np
 from ...dynamics import Dynamics
 from ...kinds import L2, Hardmax
 from ...masks import Full, Mask
-from ...measure import Measure, gaussian, uniform
+from ...measure import Measure
 from ...models import SA
 from ...space import Euclidean, Sphere
+from ...starts import gaussian, uniform
 from ...terms import Attention, Drift
 from ...weights import Weights
 from ..core import Case, Comparison, at_least, at_most, broken, equals, misprint

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ... import theory
-from ...measure import equiangular, from_array
+from ...measure import from_array
 from ...models import SA
 from ...space import Euclidean, Sphere
+from ...starts import equiangular
 from ..core import Case, Comparison, broken, equals
 from ..measure import field, gram, off_diagonal, unit
 from .paper import PAPER

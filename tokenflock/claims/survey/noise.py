@@ -10,11 +10,12 @@ import numpy as np
 from ... import theory
 from ...dynamics import Dynamics
 from ...integrate import Save, solve
-from ...measure import Measure, cap, from_angles, uniform
+from ...measure import Measure, from_angles
 from ...models import USA
 from ...noise import Brownian
 from ...observables import order_parameter
 from ...space import Sphere
+from ...starts import cap, uniform
 from ...terms import Drift
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals, misprint

@@ -8,10 +8,11 @@ import numpy as np
 
 from ...dynamics import Dynamics
 from ...integrate import Save, solve
-from ...measure import box, from_array
+from ...measure import from_array
 from ...models import RescaledSA
 from ...observables import Observable
 from ...space import Euclidean
+from ...starts import box
 from ...terms import Attention
 from ...trajectory import Trajectory
 from ...weights import Weights

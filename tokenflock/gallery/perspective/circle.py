@@ -8,11 +8,11 @@ import numpy as np
 import xarray as xr
 
 from ...integrate import Save, solve
-from ...measure import uniform
 from ...models import SA, USA
 from ...observables import order_parameter
 from ...plot.style import FAINT
 from ...space import Sphere
+from ...starts import uniform
 from ..core import Job
 from .album import ALBUM
 

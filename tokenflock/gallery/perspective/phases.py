@@ -9,12 +9,13 @@ import xarray as xr
 
 from ... import theory
 from ...integrate import Save, solve
-from ...measure import Measure, uniform
+from ...measure import Measure
 from ...models import SA
 from ...observables import clusters, pair_fraction
 from ...plot.style import INK, PALETTE
 from ...plot.views import CircleView
 from ...space import Sphere
+from ...starts import uniform
 from ...weights import Weights
 from ..core import Job
 from .album import ALBUM

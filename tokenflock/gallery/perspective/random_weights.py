@@ -7,16 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ...measure import uniform
+from ...random_weights import Ginibre, PositiveSemidefinite, Product, RandomWeights, Wigner
 from ...space import Sphere
-from ...weights import (
-    Ginibre,
-    PositiveSemidefinite,
-    Product,
-    RandomWeights,
-    Weights,
-    Wigner,
-)
+from ...starts import uniform
+from ...weights import Weights
 from ..core import Job
 from .album import ALBUM
 from .phases import (

@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 
 from ...integrate import Save, solve
-from ...measure import hemisphere, uniform
 from ...models import SA, USA
 from ...observables import clusters
 from ...plot.animate import write_film
 from ...plot.style import PALETTE, styled
 from ...plot.views import SphereView
 from ...space import Sphere
+from ...starts import hemisphere, uniform
 from ..core import Job
 from .album import ALBUM
 
