@@ -81,7 +81,7 @@ from .starts import perturbed as perturbed
 from .starts import uniform as uniform
 from .store import open as open
 from .sweeps.api import sweep as sweep
-from .sweeps.reading import open_sweep as open_sweep
+from .sweeps.checked_reading import open_sweep as open_sweep
 from .terms import Attention as Attention
 from .terms import Drift as Drift
 from .terms import Potential as Potential

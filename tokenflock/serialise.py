@@ -46,7 +46,7 @@ HOMES = [
     "methods",
     "random_depth.laws",
     "random_depth.chains",
-    "random_depth.limits",
+    "random_depth.limit_models",
     "meanfield.circle",
     "meanfield.sphere",
     "meanfield.zonal",

@@ -227,7 +227,6 @@ class TestRun:
         assert isinstance(report["clusters"], int)
         assert report["store"] == str(out / "trajectory.zarr")
         assert report["health"]["finite"]
-        assert report["seconds"] > 0
 
     def test_the_folder_is_complete(self, finished):
         out, result = finished
@@ -296,7 +295,6 @@ def test_every_example_at_full_size(run, tmp_path, name):
     result = run("run", "--example", name, "--out", tmp_path / name, "--json")
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)
-    assert report["seconds"] > 0
     assert report["health"]["finite"]
     assert "says" in example_text(name)
 

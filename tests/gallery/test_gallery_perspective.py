@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tokenflock.gallery.core import Job
+from tokenflock.gallery.core import FigureJob
 from tokenflock.gallery.perspective.circle import kuramoto
 from tokenflock.gallery.perspective.phases import (
     circle_zoom,
@@ -60,7 +60,7 @@ def test_tokens_in_their_own_span_have_the_inner_products_of_the_full_space():
 
 @pytest.mark.slow
 def test_a_diagram_is_the_same_in_the_span():
-    job = Job({**SMALL, "beta_low": 0.1, "end": 8.0, "times": 9}, 0)
+    job = FigureJob({**SMALL, "beta_low": 0.1, "end": 8.0, "times": 9}, 0)
     x0 = uniform(Sphere(24), 8, 5, samples=2)
     np.testing.assert_allclose(
         phase_diagram(job, x0), phase_diagram(job, in_own_span(x0)), atol=0.02

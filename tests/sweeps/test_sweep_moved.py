@@ -14,9 +14,9 @@ from made_sweeps import contents, made_layout, made_result, made_sweep, write_bl
 from tokenflock.errors import StoreError, WriteError
 from tokenflock.sweeps import conduct as conduct_module
 from tokenflock.sweeps import store as store_module
+from tokenflock.sweeps.checked_reading import open_sweep
 from tokenflock.sweeps.conduct import Wishes, conduct
 from tokenflock.sweeps.journal import OLD_FORMAT, Entry, Header, from_line, to_line
-from tokenflock.sweeps.reading import open_sweep
 from tokenflock.sweeps.store import SweepStore
 
 SWEEP, LAYOUT = made_sweep(), made_layout()

@@ -10,9 +10,9 @@ from made_sweeps import contents, made_layout, made_result, made_sweep, write_bl
 from tokenflock.errors import InputError, StoreError
 from tokenflock.sweeps import arrays
 from tokenflock.sweeps.arrays import BlockEncoder, chunk_names
+from tokenflock.sweeps.checked_reading import open_sweep
 from tokenflock.sweeps.journal import Entry, Journal, Mark, from_line, to_line
 from tokenflock.sweeps.layout import BlockResult, Layout, Variable
-from tokenflock.sweeps.reading import open_sweep
 from tokenflock.sweeps.store import SweepStore
 
 SWEEP = made_sweep()

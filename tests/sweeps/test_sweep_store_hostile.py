@@ -8,8 +8,8 @@ import pytest
 from made_sweeps import contents, made_layout, made_result, made_sweep, write_blocks
 
 from tokenflock.errors import StoreError
+from tokenflock.sweeps.checked_reading import open_sweep
 from tokenflock.sweeps.journal import Mark, from_line, to_line
-from tokenflock.sweeps.reading import open_sweep
 from tokenflock.sweeps.store import SweepStore
 
 SWEEP = made_sweep()

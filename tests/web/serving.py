@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 
 import tokenflock as flock
 from tokenflock.web.bundle import BUNDLE, BUNDLE_VARIABLE
-from tokenflock.web.limits import Limits
+from tokenflock.web.page_limits import Limits
 from tokenflock.web.serve import bind, make_server
 
 # What the server is tested with does not depend on whether the front end was built.

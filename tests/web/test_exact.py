@@ -11,8 +11,8 @@ from serving import BULKY, ENDLESS, LONG, in_a_loop, is_alive, serving, settings
 
 import tokenflock as flock
 from tokenflock.web.exact import stream
-from tokenflock.web.limits import Limits
 from tokenflock.web.messages import parse
+from tokenflock.web.page_limits import Limits
 from tokenflock.web.pool import Pool, WorkerDied
 
 # One process of the test run starts this server, not each.

@@ -10,7 +10,7 @@ import pytest
 from serving import BULKY, in_a_loop, serving, small_run, stand_in_bundle
 
 from tokenflock.web import stores, wire
-from tokenflock.web.limits import Limits
+from tokenflock.web.page_limits import Limits
 from tokenflock.web.pool import Pool, Worker, WorkerDied
 
 pytestmark = pytest.mark.xdist_group("hostile-folders")

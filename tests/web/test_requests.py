@@ -10,8 +10,8 @@ from browser_code import node
 from tokenflock.lab.spec import RunSpec
 from tokenflock.lab.tokens import build_tokens
 from tokenflock.web.exact import resolve
-from tokenflock.web.limits import Limits
 from tokenflock.web.messages import parse
+from tokenflock.web.page_limits import Limits
 
 RUNNER = Path(__file__).with_name("request_runner.ts")
 

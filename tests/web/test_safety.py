@@ -15,9 +15,9 @@ from websockets.sync.client import connect
 
 from tokenflock.errors import InputError
 from tokenflock.web.guard import Addresses
-from tokenflock.web.limits import Limits
 from tokenflock.web.messages import parse
 from tokenflock.web.page import Page
+from tokenflock.web.page_limits import Limits
 
 # One process of the test run starts this server, not each.
 pytestmark = pytest.mark.xdist_group("page-server")

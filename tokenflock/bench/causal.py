@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .peers import Maker, gather, numpy_causal, torch_sdpa
 from .sums import chosen_rows, direct_rows, evaluation, relative_error, sphere_tokens
 from .timing import Samples
@@ -28,7 +28,7 @@ TILED = "Tiled"
     },
     full={"pairs_n": {TILED: 100_000, "NumPy": 32_768, "torch": 100_000}, "budget": 400.0},
 )
-def causal(job: Job) -> list[Row]:
+def causal(job: BenchJob) -> list[Row]:
     """One row: ours at n, the peers at a size they manage, scaled by n^2."""
     from ..masks import Causal
     from ..reduce import Spectral, Tiled

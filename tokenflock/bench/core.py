@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ..errors import InputError, require
+from ..progress import NotedReport
 from .machine import describe_machine, has_gpu, versions
 from .timing import Contestant, Name, Samples, race
 
 Settings = Mapping[str, Any]
 Scale = Literal["quick", "full"]
 Device = Literal["cpu", "gpu"]
-Report = Callable[[float, str], None]
 # Whether a larger number of the unit is the better one.
 UNITS = {"pairs/s": True, "s": False, "GB": False, "exponent": False}
 OURS = "ours"
@@ -113,12 +113,12 @@ class Row:
         }
 
 
-class Job:
+class BenchJob:
     """What a benchmark measures from: the settings as attributes, and a progress report."""
 
-    def __init__(self, values: Settings, report: Report | None = None):
+    def __init__(self, values: Settings, report: NotedReport | None = None):
         self.values = MappingProxyType(dict(values))
-        self._report: Report = report or (lambda done, note: None)
+        self._report: NotedReport = report or (lambda done, note: None)
         self._last = (0.0, "")
 
     def __getattr__(self, name: str) -> Any:
@@ -136,7 +136,7 @@ class Job:
         """Repeat the last report: a place where whoever listens may end the benchmark."""
         self._report(*self._last)
 
-    def row_per_dimension(self, measure: Callable[[Job, int], Row]) -> list[Row]:
+    def row_per_dimension(self, measure: Callable[[BenchJob, int], Row]) -> list[Row]:
         """measure(job, d) for every one of the job's dimensions, with a report before each."""
         rows = []
         for index, d in enumerate(self.dimensions):
@@ -162,7 +162,7 @@ class Benchmark:
     says: str
     quick: Settings
     full: Settings
-    measure: Callable[[Job], list[Row]]
+    measure: Callable[[BenchJob], list[Row]]
     device: Device = "cpu"
 
     def settings(self, scale: Scale) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Benchmark:
         return self.device == "cpu" or has_gpu()
 
     def run(
-        self, scale: Scale = "quick", report: Report | None = None, **changes: Any
+        self, scale: Scale = "quick", report: NotedReport | None = None, **changes: Any
     ) -> dict[str, Any]:
         """Measure, and return the JSON object; `changes` replace settings of the scale."""
         unknown = changes.keys() - self.quick.keys()
@@ -184,7 +184,7 @@ class Benchmark:
         )
         start = time.perf_counter()
         with _on(self.device):
-            rows = self.measure(Job({**self.settings(scale), **changes}, report))
+            rows = self.measure(BenchJob({**self.settings(scale), **changes}, report))
         return {
             "name": self.name,
             "scale": scale,
@@ -219,6 +219,6 @@ def benchmark(
     quick: Settings,
     full: Settings = MappingProxyType({}),
     device: Device = "cpu",
-) -> Callable[[Callable[[Job], list[Row]]], Benchmark]:
+) -> Callable[[Callable[[BenchJob], list[Row]]], Benchmark]:
     """Make the decorated function, which measures rows, the benchmark `name`."""
     return lambda measure: Benchmark(name, says, quick, full, measure, device)

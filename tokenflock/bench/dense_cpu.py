@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .peers import gather, keops, numpy_matrix, numpy_published, plain_jnp, torch_naive, torch_sdpa
 from .sums import direct_rows, evaluation, relative_error, sphere_tokens
 from .timing import again, calls_within
@@ -30,12 +30,12 @@ PROMISED = {3: (1.8, 10.0), 64: (1.0, None)}
     },
     full={"keops_rows": {3: 8192, 64: 8192}, "repeats": 25, "budget": 120.0},
 )
-def dense_cpu(job: Job) -> list[Row]:
+def dense_cpu(job: BenchJob) -> list[Row]:
     """One row per dimension."""
     return job.row_per_dimension(_row)
 
 
-def _row(job: Job, d: int) -> Row:
+def _row(job: BenchJob, d: int) -> Row:
     from ..reduce import Tiled
 
     n, x = job.n, sphere_tokens(job.n, d, "float32")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .peers import Maker, gather
 from .sums import chosen_rows, direct_rows, errors_of, evaluation, sphere_tokens
 from .timing import Contestant, again
@@ -35,12 +35,12 @@ HEAD_MULTIPLE = 8
     full={"repeats": 25, "budget": 60.0},
     device="gpu",
 )
-def gpu_dense(job: Job) -> list[Row]:
+def gpu_dense(job: BenchJob) -> list[Row]:
     """One row per dimension."""
     return job.row_per_dimension(_row)
 
 
-def _row(job: Job, d: int) -> Row:
+def _row(job: BenchJob, d: int) -> Row:
     from .. import reduce
 
     x = sphere_tokens(job.n, d, "float32")

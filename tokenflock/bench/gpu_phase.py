@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .gpu_dense import finished, torch_device
 from .peers import Maker, gather
 from .sums import sphere_tokens
@@ -42,12 +42,12 @@ REFERENCE = "one jnp scan, float64"
     full={"timed_betas": 90, "repeats": 7, "budget": 300.0},
     device="gpu",
 )
-def gpu_phase(job: Job) -> list[Row]:
+def gpu_phase(job: BenchJob) -> list[Row]:
     """One row per dimension of the tokens."""
     return job.row_per_dimension(_row)
 
 
-def _row(job: Job, d: int) -> Row:
+def _row(job: BenchJob, d: int) -> Row:
     steps = round(job.t1 / job.step)
     betas = np.linspace(0.1, 9.0, job.betas)
     x0 = sphere_tokens(job.batch * job.n, d, "float32").reshape(job.batch, job.n, d)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .peers import gather
 from .sums import chosen_rows, relative_error
 from .timing import Contestant
@@ -34,7 +34,7 @@ PROMISED_SECONDS = 30.0
     },
     full={"pairs_n": 16_384, "repeats": 5, "budget": 60.0},
 )
-def kinetic(job: Job) -> list[Row]:
+def kinetic(job: BenchJob) -> list[Row]:
     """One row for the field, one for a run to t1."""
     angles = np.random.default_rng(0).uniform(0, 2 * np.pi, job.n)
     some = chosen_rows(job.n, job.rows)
@@ -66,7 +66,7 @@ def kinetic(job: Job) -> list[Row]:
     return [row.bar_against(pairs, PROMISED_RATIO), _whole_run(job, angles, about, pairs, scaled)]
 
 
-def _whole_run(job: Job, angles: np.ndarray, about: str, pairs: str, seconds: float) -> Row:
+def _whole_run(job: BenchJob, angles: np.ndarray, about: str, pairs: str, seconds: float) -> Row:
     """A solve as a user calls it; all pairs would be summed once per evaluation of the field."""
     from .. import KineticFlow, Save, Spectral, from_angles
     from .. import solve as solve_flow
@@ -95,7 +95,7 @@ def _whole_run(job: Job, angles: np.ndarray, about: str, pairs: str, seconds: fl
     ).bar_below(PROMISED_SECONDS)
 
 
-def _ours(job: Job, angles: np.ndarray) -> Contestant:
+def _ours(job: BenchJob, angles: np.ndarray) -> Contestant:
     """The compiled angular speed of every token by Spectral."""
     import equinox as eqx
     import jax

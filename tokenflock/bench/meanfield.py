@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ive
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .timing import Contestant
 
 PROMISED = 50.0
@@ -46,7 +46,7 @@ Stepper = Callable[[np.ndarray, int], np.ndarray]
     },
     full={"stretch": None, "repeats": 5, "budget": 120.0},
 )
-def meanfield(job: Job) -> list[Row]:
+def meanfield(job: BenchJob) -> list[Row]:
     """One row: our solve, and the grid at the published and at the largest stable step."""
     solve = _ours(job)
     exact = _reference(job)
@@ -81,7 +81,7 @@ def start(theta: np.ndarray) -> np.ndarray:
 # --- Ours -----------------------------------------------------------------------------------------
 
 
-def _ours(job: Job, **changes: Any) -> Callable[[], Any]:
+def _ours(job: BenchJob, **changes: Any) -> Callable[[], Any]:
     """flock.solve as a user calls it, with its checks and its health report."""
     import jax.numpy as jnp
 
@@ -101,7 +101,7 @@ def _ours(job: Job, **changes: Any) -> Callable[[], Any]:
     return lambda: flock_solve(model, begin, job.t1, **settings)
 
 
-def _reference(job: Job) -> Callable[[np.ndarray], np.ndarray]:
+def _reference(job: BenchJob) -> Callable[[np.ndarray], np.ndarray]:
     """The density at any angles, by half as many modes again and tolerances at rounding."""
     run = _ours(job, modes=3 * job.modes // 2, rtol=1e-13, atol=1e-15)()
     return lambda theta: _at(run, theta)
@@ -122,7 +122,7 @@ def _at(run: Any, theta: np.ndarray) -> np.ndarray:
 
 
 def _published(
-    job: Job, grid: np.ndarray, exact: Callable[[np.ndarray], np.ndarray]
+    job: BenchJob, grid: np.ndarray, exact: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[str, float, dict[str, float]]:
     """Seconds at dt = 0.02 dx: the whole run, or a stretch of it scaled by the number of steps."""
     steps = _count(job, PUBLISHED_RATIO)
@@ -138,18 +138,18 @@ def _published(
     return PUBLISHED, seconds, {PUBLISHED: float(np.max(np.abs(density - exact(grid))))}
 
 
-def _count(job: Job, ratio: float) -> int:
+def _count(job: BenchJob, ratio: float) -> int:
     """Steps of dt = ratio dx to the end."""
     return int(np.ceil(job.t1 / (ratio * 2 * np.pi / job.points)))
 
 
-def _whole(job: Job, grid: np.ndarray, steps: int) -> Callable[[], np.ndarray]:
+def _whole(job: BenchJob, grid: np.ndarray, steps: int) -> Callable[[], np.ndarray]:
     advance = _fastest(job, job.t1 / steps)
     advance(start(grid), steps)
     return lambda: advance(start(grid), steps)
 
 
-def _fastest(job: Job, dt: float) -> Stepper:
+def _fastest(job: BenchJob, dt: float) -> Stepper:
     """NumPy or JAX: the one that takes less time for a few steps, both warm."""
     ways = [numpy_stepper(job.points, job.beta, dt), jax_stepper(job.points, job.beta, dt)]
     taken = []
@@ -179,7 +179,7 @@ def field(density: Any, multipliers: tuple[Any, Any], fft: Any) -> Any:
     return pull / partition
 
 
-def _largest_speed(job: Job, density: np.ndarray) -> float:
+def _largest_speed(job: BenchJob, density: np.ndarray) -> float:
     return float(np.max(np.abs(field(density, kernels(job.points, job.beta), np.fft))))
 
 

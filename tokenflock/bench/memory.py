@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .core import Job, Row, benchmark
+from .core import BenchJob, Row, benchmark
 from .peers import torch_sdpa
 from .sums import evaluation, sphere_tokens
 
@@ -44,7 +44,7 @@ RESET = Path("/proc/self/clear_refs")
         )
     },
 )
-def memory(job: Job) -> list[Row]:
+def memory(job: BenchJob) -> list[Row]:
     """One row per task; a peer whose time does not fit has no number there."""
     rows = []
     for index, (what, n, measured) in enumerate(job.cases):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .core import OURS, Job
+from .core import OURS, BenchJob
 from .timing import Contestant
 
 Maker = Callable[[], Contestant]
@@ -32,7 +32,7 @@ class Field:
         self.contestants[name] = contestant
 
 
-def gather(job: Job, ours: Maker, peers: Mapping[str, Maker]) -> Field:
+def gather(job: BenchJob, ours: Maker, peers: Mapping[str, Maker]) -> Field:
     """Ours, which must run, and the peers that do run here."""
     ready = Field()
     ready.enter(OURS, ours)

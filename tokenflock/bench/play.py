@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .core import Job, Row, benchmark
+from .core import BenchJob, Row, benchmark
 
 PROMISED = 0.1
 QUANTILE = 0.95
@@ -38,7 +38,7 @@ LARGEST_MESSAGE = 2**26
     quick={"pages": 50, "tokens": 256, "seconds": 12.0, "interval": 0.02},
     full={"seconds": 40.0},
 )
-def play(job: Job) -> list[Row]:
+def play(job: BenchJob) -> list[Row]:
     """One row for the WebSocket and one for HTTP, each beside the idle server."""
     # The page stands above the benchmarks; this one looks at it from outside.
     from ..web.serve import require_web
@@ -54,7 +54,7 @@ def play(job: Job) -> list[Row]:
     return [_row(job, name, alone[name], busy[name]) for name in asks]
 
 
-def _row(job: Job, name: str, alone: float, busy: float) -> Row:
+def _row(job: BenchJob, name: str, alone: float, busy: float) -> Row:
     case = f"{name}, {job.pages} pages with runs of {job.tokens} tokens"
     return Row(case, busy, "s", peers={ALONE: alone}).bar_below(PROMISED)
 
@@ -98,7 +98,7 @@ def _process(module: str, *arguments: str, **environment: str) -> Iterator[str]:
         process.wait(20)
 
 
-def _p95(job: Job, ask: Callable[..., Any], port: int, seconds: float) -> float:
+def _p95(job: BenchJob, ask: Callable[..., Any], port: int, seconds: float) -> float:
     """The quantile of the times of single questions, asked at an interval."""
     taken = []
     with ask(port) as question:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .timing import Samples
 
 LOOP, BATCH = "NumPy, a loop over chains and layers", "NumPy, all chains at once"
@@ -39,7 +39,7 @@ class Size(NamedTuple):
     },
     full={"repeats": 3, "budget": 600.0},
 )
-def random_depth(job: Job) -> list[Row]:
+def random_depth(job: BenchJob) -> list[Row]:
     """A row per size: ours whole; NumPy chain by chain and in a batch at a part of it, scaled."""
     rows = []
     for index, size in enumerate(job.sizes):
@@ -48,7 +48,7 @@ def random_depth(job: Job) -> list[Row]:
     return rows
 
 
-def _row(job: Job, size: Size) -> Row:
+def _row(job: BenchJob, size: Size) -> Row:
     """The error is the difference of the mean overlap from NumPy's after the layers of its batch, in
     standard errors: below 4 they agree.
     """
@@ -86,7 +86,7 @@ def _scaled(size: Size, name: str, part: tuple[int, int], taken: Samples) -> tup
     return f"{name} (extrapolated from {part[0]} chains of {part[1]} layers)", taken.median * factor
 
 
-def _ours(job: Job, size: Size, chains: int, layers: int) -> Callable[[], np.ndarray]:
+def _ours(job: BenchJob, size: Size, chains: int, layers: int) -> Callable[[], np.ndarray]:
     """The overlap of the first two tokens at the end of every chain."""
     from ..random_depth import HeadLaw, overlaps, random_chains
     from ..space import Sphere
@@ -101,7 +101,7 @@ def _ours(job: Job, size: Size, chains: int, layers: int) -> Callable[[], np.nda
     return run
 
 
-def numpy_chains(job: Job, size: Size, chains: int, layers: int, seed: int) -> np.ndarray:
+def numpy_chains(job: BenchJob, size: Size, chains: int, layers: int, seed: int) -> np.ndarray:
     """The same chains as one would write them: V, W and W' drawn whole, R_12 at the end."""
     random = np.random.default_rng(seed)
     x = np.tile(np.eye(size.n, size.d), (chains, 1, 1))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .peers import gather
 from .timing import Contestant
 
@@ -30,12 +30,12 @@ TORCH = "torch, autograd and Adam"
     },
     full={"repeats": 60, "budget": 60.0},
 )
-def sentiment(job: Job) -> list[Row]:
+def sentiment(job: BenchJob) -> list[Row]:
     """One row per dimension of the words."""
     return job.row_per_dimension(_row)
 
 
-def _row(job: Job, d: int) -> Row:
+def _row(job: BenchJob, d: int) -> Row:
     tokens, labels = _reviews(job)
     field = gather(
         job,
@@ -58,7 +58,7 @@ def _row(job: Job, d: int) -> Row:
     )
 
 
-def _reviews(job: Job) -> tuple[np.ndarray, np.ndarray]:
+def _reviews(job: BenchJob) -> tuple[np.ndarray, np.ndarray]:
     """Word numbers as frequent as words are (Zipf's law), reviews of different lengths."""
     rng = np.random.default_rng(0)
     chance = 1.0 / np.arange(1, job.vocabulary + 1)
@@ -69,7 +69,7 @@ def _reviews(job: Job) -> tuple[np.ndarray, np.ndarray]:
     return kept.astype(np.int32), rng.integers(0, 2, job.batch).astype(np.float32)
 
 
-def _ours(job: Job, d: int, tokens: np.ndarray, labels: np.ndarray) -> Contestant:
+def _ours(job: BenchJob, d: int, tokens: np.ndarray, labels: np.ndarray) -> Contestant:
     """The compiled step of `tokenflock train`, always from the same start."""
     from ..training.classifier import draw_classifier
     from ..training.fit import compiled_step, optimiser
@@ -80,7 +80,7 @@ def _ours(job: Job, d: int, tokens: np.ndarray, labels: np.ndarray) -> Contestan
     return lambda: np.asarray(step(classifier, memory, tokens, labels)[2])
 
 
-def _loss_in_float64(job: Job, d: int, tokens: np.ndarray, labels: np.ndarray) -> float:
+def _loss_in_float64(job: BenchJob, d: int, tokens: np.ndarray, labels: np.ndarray) -> float:
     import jax
 
     from ..training.classifier import draw_classifier, soft
@@ -93,7 +93,7 @@ def _loss_in_float64(job: Job, d: int, tokens: np.ndarray, labels: np.ndarray) -
     return float(loss(exact, tokens, labels.astype(float)))
 
 
-def _torch(job: Job, d: int, tokens: np.ndarray, labels: np.ndarray) -> Contestant:
+def _torch(job: BenchJob, d: int, tokens: np.ndarray, labels: np.ndarray) -> Contestant:
     """The same network in torch, as one would write it there, always from the same start."""
     import torch
 

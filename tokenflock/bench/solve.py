@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .timing import Contestant
 
 PROMISED = 3.0
@@ -40,7 +40,7 @@ Curve = Sequence[tuple[float, float]]
     },
     full={"repeats": 15, "budget": 10.0},
 )
-def solve(job: Job) -> list[Row]:
+def solve(job: BenchJob) -> list[Row]:
     """One row per error, all solvers at that error."""
     from .. import Sphere, uniform
 
@@ -69,7 +69,7 @@ def _installed(
 
 
 def _curves(
-    job: Job, solvers: Mapping[str, Solver], exact: np.ndarray
+    job: BenchJob, solvers: Mapping[str, Solver], exact: np.ndarray
 ) -> tuple[dict[str, Curve], float]:
     """(error, seconds) of every solver at every tolerance, and the median spread of ours."""
     curves: dict[str, list[tuple[float, float]]] = {name: [] for name in solvers}
@@ -88,7 +88,7 @@ def _curves(
 
 
 def _row(
-    job: Job, error: float, curves: Mapping[str, Curve], spread: float, missing: list[str]
+    job: BenchJob, error: float, curves: Mapping[str, Curve], spread: float, missing: list[str]
 ) -> Row:
     seconds = {name: seconds_at(error, curve) for name, curve in curves.items()}
     reached = {name: value for name, value in seconds.items() if value is not None}
@@ -136,7 +136,7 @@ def _last(outcome: Any) -> np.ndarray:
     return np.asarray(outcome.states[-1] if hasattr(outcome, "states") else outcome)
 
 
-def _ours(x0: Any, job: Job) -> Solver:
+def _ours(x0: Any, job: BenchJob) -> Solver:
     """flock.solve as a user calls it, with its checks, observables and health report."""
     from .. import SA
     from .. import solve as flock_solve
@@ -145,7 +145,7 @@ def _ours(x0: Any, job: Job) -> Solver:
     return lambda tolerance: flock_solve(model, x0, job.t1, rtol=tolerance, atol=tolerance)
 
 
-def _torchdiffeq(points: np.ndarray, job: Job) -> Solver:
+def _torchdiffeq(points: np.ndarray, job: BenchJob) -> Solver:
     """torchdiffeq's dopri5 with the field of the papers; one thread, since small operations wait for more."""
     import torch
     from torchdiffeq import odeint
@@ -172,7 +172,7 @@ def _torchdiffeq(points: np.ndarray, job: Job) -> Solver:
     return integrate
 
 
-def _diffrax(name: str, points: np.ndarray, job: Job) -> Callable[[], Solver]:
+def _diffrax(name: str, points: np.ndarray, job: BenchJob) -> Callable[[], Solver]:
     """diffrax with the same field in three lines, jitted."""
 
     def make() -> Solver:

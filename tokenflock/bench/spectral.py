@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .peers import Field, finufft_circle, gather
 from .sums import chosen_rows, direct_rows, errors_of, evaluation, sphere_tokens
 from .timing import Contestant, Samples
@@ -32,7 +32,7 @@ LARGEST_EXPONENT = 1.1
     quick={**COMMON, "d": 2, "tol": 1e-10, "pairs_n": PAIRS_N, "promised": 2000.0},
     full=LONGER,
 )
-def spectral_circle(job: Job) -> list[Row]:
+def spectral_circle(job: BenchJob) -> list[Row]:
     """Rows of growing n on the circle, and how the cost grows."""
     return _rows(job)
 
@@ -43,12 +43,12 @@ def spectral_circle(job: Job) -> list[Row]:
     quick={**COMMON, "d": 3, "tol": 1e-8, "pairs_n": PAIRS_N, "promised": 200.0},
     full=LONGER,
 )
-def spectral_sphere(job: Job) -> list[Row]:
+def spectral_sphere(job: BenchJob) -> list[Row]:
     """Rows of growing n on the sphere, and how the cost grows."""
     return _rows(job)
 
 
-def _rows(job: Job) -> list[Row]:
+def _rows(job: BenchJob) -> list[Row]:
     """All sizes run in one race, so that a slow minute does not bend the growth."""
     fields: dict[int, tuple[Field, dict[str, float]]] = {}
     for index, n in enumerate(job.sizes):
@@ -67,7 +67,7 @@ def _rows(job: Job) -> list[Row]:
     return [*rows, _growth({n: samples[OURS, n].median for n in fields})]
 
 
-def _field(job: Job, n: int) -> tuple[Field, dict[str, float]]:
+def _field(job: BenchJob, n: int) -> tuple[Field, dict[str, float]]:
     """Ours and the peer at one size, warm, with their errors on some rows."""
     from ..reduce import Spectral
 
@@ -79,14 +79,14 @@ def _field(job: Job, n: int) -> tuple[Field, dict[str, float]]:
     return field, errors_of(field.outputs, some, direct_rows(x, job.beta, some))
 
 
-def _tiled(job: Job) -> Contestant:
+def _tiled(job: BenchJob) -> Contestant:
     from ..reduce import Tiled
 
     return evaluation(Tiled(), sphere_tokens(job.pairs_n, job.d, "float64"), job.beta)
 
 
 def _row(
-    job: Job,
+    job: BenchJob,
     n: int,
     field: Field,
     errors: dict[str, float],

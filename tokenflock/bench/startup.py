@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .timing import Contestant
 
 IMPORT = "import tokenflock"
@@ -21,7 +21,7 @@ IMPORT = "import tokenflock"
     quick={"others": ("torch", "jax"), "run": True, "repeats": 7, "budget": 18.0},
     full={"repeats": 15, "budget": 120.0},
 )
-def startup(job: Job) -> list[Row]:
+def startup(job: BenchJob) -> list[Row]:
     """One row per thing a user starts; the first start, which fills the disk cache, is dropped."""
     command = str(Path(sys.executable).with_name("tokenflock"))
     imports, missing = _imports(job.others)
@@ -61,7 +61,7 @@ def _process(command: list[str]) -> Contestant:
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
-def _row(job: Job, case: str, contestants: Mapping[str, Contestant]) -> Row:
+def _row(job: BenchJob, case: str, contestants: Mapping[str, Contestant]) -> Row:
     for call in contestants.values():
         call()
     samples = job.race(contestants)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .core import Job, Row, benchmark
+from .core import BenchJob, Row, benchmark
 
 # Cells of about one second on the machine of the committed numbers.
 CELL = """
@@ -90,7 +90,7 @@ KEPT = "all results kept in memory (computed)"
     quick={"cells": 12, "tokens": 256, "time": 56.0, "large_cells": 64, "rounds": 1},
     full={"cells": 24, "large_cells": 200, "rounds": 3},
 )
-def sweep(job: Job) -> list[Row]:
+def sweep(job: BenchJob) -> list[Row]:
     """Overhead, two workers, the start of 10^5 cells, and the client's memory."""
     _require_dask()
     bare, one, two = _best_of_rounds(job)
@@ -114,7 +114,7 @@ def sweep(job: Job) -> list[Row]:
     ]
 
 
-def _best_of_rounds(job: Job) -> tuple[float, float, float]:
+def _best_of_rounds(job: BenchJob) -> tuple[float, float, float]:
     """Seconds per cell of the bare program, one worker and two, each the best of alternating rounds.
 
     A shared machine changes its speed by several percent from one minute to the next, as much as the

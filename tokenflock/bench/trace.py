@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from .core import OURS, Job, Row, benchmark
+from .core import OURS, BenchJob, Row, benchmark
 from .lenses import (
     ATTENTIONS,
     HIDDEN,
@@ -70,7 +70,7 @@ WARM_UP = 16
         "budget": 20.0,
     },
 )
-def trace(job: Job) -> list[Row]:
+def trace(job: BenchJob) -> list[Row]:
     """Times per model, memory per model, memory against the number of tokens."""
     rows = []
     steps = 2 * len(job.models) + len(job.memory_of) + len(job.sizes)
@@ -91,7 +91,7 @@ def trace(job: Job) -> list[Row]:
 # --- time ---
 
 
-def _pass(job: Job, model: str, n: int) -> Row:
+def _pass(job: BenchJob, model: str, n: int) -> Row:
     """One text: all statistics beside the forward pass."""
     checkpoint, words = checkpoint_of(model), random_words(n)
     peers = {
@@ -106,7 +106,7 @@ def _pass(job: Job, model: str, n: int) -> Row:
     return row.bar_against(HIDDEN, PROMISED)
 
 
-def _call(job: Job, model: str, n: int) -> Row:
+def _call(job: BenchJob, model: str, n: int) -> Row:
     """Several texts as a user traces them: with the spectra of the weights and the theory.
 
     No bar: the spectra are read once per model, so the ratio is a matter of how many texts there are.
@@ -127,7 +127,7 @@ def _lens(model: str, n: int) -> Contestant:
     return lambda: run(words)[0]
 
 
-def _raced(job: Job, case: str, contestants: Mapping[str, Contestant]) -> Row:
+def _raced(job: BenchJob, case: str, contestants: Mapping[str, Contestant]) -> Row:
     samples = job.race(contestants)
     seconds = {name: taken.median for name, taken in samples.items()}
     return Row(case, seconds.pop(OURS), "s", peers=seconds, spread=samples[OURS].spread)

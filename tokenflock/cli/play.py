@@ -56,7 +56,7 @@ def play(
 
     require_web()
     from ..web.bundle import require_bundle
-    from ..web.limits import Limits, default_workers
+    from ..web.page_limits import Limits, default_workers
 
     require_bundle()
     chosen = _folders(folders or [])

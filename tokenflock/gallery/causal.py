@@ -31,7 +31,7 @@ from ..space import Sphere
 from ..starts import uniform
 from ..theory import expected_renyi_centres, expected_strong_centres
 from ..trajectory import Trajectory
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark
 
 ALBUM = Album("2411.04990v2")
@@ -59,7 +59,7 @@ KINDS = {"strong": strong_centres, "Rényi": renyi_centres}
     },
     paper={"tokens": 6000, "samples": 200},
 )
-def centres(job: Job) -> xr.Dataset:
+def centres(job: FigureJob) -> xr.Dataset:
     """One causal run on the circle with its centres at t = 0, and centre counts of random tokens."""
     run = _gather(job)
     job.report(0.4)
@@ -94,7 +94,7 @@ def centres(job: Job) -> xr.Dataset:
     )
 
 
-def _gather(job: Job) -> Trajectory:
+def _gather(job: FigureJob) -> Trajectory:
     delta = job.c * job.beta**-0.5
     end = max(job.snapshots)
     times = np.union1d(np.geomspace(end / 3000, end, job.times), job.snapshots)
@@ -203,7 +203,7 @@ def _draw_counts(axes: Any, data: xr.Dataset) -> None:
     quick={"n": 8, "d": 3, "beta": 2.0, "samples": 20, "end": 40.0, "times": 161, "level": 1e-2},
     paper={"samples": 100},
 )
-def collapse(job: Job) -> xr.Dataset:
+def collapse(job: FigureJob) -> xr.Dataset:
     """|x_k(t) - x_1(0)| for every token and every draw of Q and K (theorem 4.1)."""
     law = Ginibre(job.d**-0.5)
     weights = RandomWeights(d=job.d, seed=job.seed, Q=law, K=law, per="sample")

@@ -10,7 +10,7 @@ import xarray as xr
 from .. import theory
 from ..plot.style import INK, PALETTE
 from ..random_depth import depth_to_collapse
-from .core import Job
+from .core import FigureJob
 from .homogenized import ALBUM
 
 LEVEL = 0.9
@@ -44,7 +44,7 @@ LEVEL = 0.9
         "chains": 200,
     },
 )
-def collapse(job: Job) -> xr.Dataset:
+def collapse(job: FigureJob) -> xr.Dataset:
     """Two tables of `depth_to_collapse`, over heads and steps and over n and beta, beside their laws."""
     common = {"chains": job.chains, "longest": job.longest, "seed": job.seed, "level": LEVEL}
     one_size = ([job.d], [job.n], [job.betas[0]])
@@ -66,7 +66,7 @@ def collapse(job: Job) -> xr.Dataset:
     )
 
 
-def laws(job: Job) -> dict[str, Any]:
+def laws(job: FigureJob) -> dict[str, Any]:
     """tau with both corrections, on fine grids of the unit eta^2/H and of n; the dashed law over n."""
     smallest = min(job.steps) ** 2 / max(job.heads)
     largest = max(job.steps) ** 2 / min(job.heads)

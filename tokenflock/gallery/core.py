@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError
 from ..plot.style import styled
+from ..progress import ShareReport
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Settings = Mapping[str, Any]
 Scale = Literal["quick", "paper"]
-Report = Callable[[float], None]
 
 
-class Job:
+class FigureJob:
     """What a figure's data is computed from: the settings as attributes, a seed, a progress report."""
 
-    def __init__(self, values: Settings, seed: int, report: Report | None = None):
+    def __init__(self, values: Settings, seed: int, report: ShareReport | None = None):
         self.values = MappingProxyType(dict(values))
         self.seed = seed
-        self.report: Report = report or (lambda done: None)
+        self.report: ShareReport = report or (lambda done: None)
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -34,7 +34,7 @@ class Job:
             raise AttributeError(f"this figure has no setting {name!r}") from None
 
 
-Compute = Callable[[Job], "xr.Dataset"]
+Compute = Callable[[FigureJob], "xr.Dataset"]
 Draw = Callable[[Any, "xr.Dataset"], Any]
 Film = Callable[["xr.Dataset", Path], Path]
 
@@ -61,7 +61,11 @@ class Figure:
         return {**self.quick, **(self.paper if scale == "paper" else {})}
 
     def compute(
-        self, scale: Scale = "quick", seed: int = 0, report: Report | None = None, **changes: Any
+        self,
+        scale: Scale = "quick",
+        seed: int = 0,
+        report: ShareReport | None = None,
+        **changes: Any,
     ) -> xr.Dataset:
         """The data of the figure; `changes` replace settings of the scale."""
         unknown = changes.keys() - self.quick.keys()
@@ -70,7 +74,7 @@ class Figure:
                 f"{self.id} has no setting {', '.join(unknown)}; it has {', '.join(self.quick)}"
             )
         values = {**self.settings(scale), **changes}
-        data = self.compute_with(Job(values, seed, report))
+        data = self.compute_with(FigureJob(values, seed, report))
         return data.assign_attrs(figure=self.id, scale=scale, seed=seed, settings=values)
 
     def draw(self, data: xr.Dataset) -> Any:

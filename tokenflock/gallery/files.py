@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__  # pyright: ignore[reportAttributeAccessIssue]
 from ..errors import InputError, StoreError
 from ..plot.animate import require_film_writer
+from ..progress import ShareReport
 from ..store import SCRATCH, read_dataset, write_dataset
-from .core import Figure, Report, Scale
+from .core import Figure, Scale
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,7 +65,7 @@ def stored_data(figure: Figure, path: Path, scale: Scale, seed: int) -> xr.Datas
 
 
 def compute_and_store(
-    figure: Figure, path: Path, scale: Scale, seed: int, report: Report | None = None
+    figure: Figure, path: Path, scale: Scale, seed: int, report: ShareReport | None = None
 ) -> xr.Dataset:
     """Compute the data of a figure and store it beside the picture."""
     data = figure.compute(scale, seed, report)

@@ -16,7 +16,7 @@ from ..meanfield.moments import gaussian_density
 from ..plot.style import FAINT, INK, PALETTE, REST
 from ..terms import Attention
 from ..weights import Weights
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark, stroke
 
 ALBUM = Album("2501.18322v2")
@@ -53,7 +53,7 @@ def model(case: str, c: float) -> Dynamics:
     quick={"saves": 49, "late": 40.0, "share": 0.98, "beyond": 3.0, "c": 0.25},
     paper={"saves": 97},
 )
-def covariances(job: Job) -> xr.Dataset:
+def covariances(job: FigureJob) -> xr.Dataset:
     """Covariances (case, save, 2, 2) at each case's own times, with closed forms and t*.
 
     Softmax with A > 0 is followed to `share` of its t*, Sinkhorn and l2 to `beyond` times it.
@@ -73,7 +73,7 @@ def covariances(job: Job) -> xr.Dataset:
     return joined.assign(blow_up_time=blow_up, kernel=("coordinate", [0.8, -0.6]))
 
 
-def _one_case(job: Job, case: str, end: float) -> xr.Dataset:
+def _one_case(job: FigureJob, case: str, end: float) -> xr.Dataset:
     times = end * np.linspace(0.0, 1.0, job.saves) ** (2 if case == "softmax-negative" else 1)
     run = solve(
         model(case, job.c),

@@ -13,7 +13,7 @@ from ..models import HardmaxFlow
 from ..observables import leader_mask
 from ..plot.style import FAINT, INK, PALETTE
 from ..space import Euclidean
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import stroke
 
 ALBUM = Album("2407.01602")
@@ -58,7 +58,7 @@ def starts(seed: int) -> list[np.ndarray]:
     "settle at (1, 0) and (-1, 0) without being leaders (last row)",
     quick={"alpha": 0.5, "layers": 30, "shown": (0, 1, 2, 5, 30)},
 )
-def figure_2(job: Job) -> xr.Dataset:
+def figure_2(job: FigureJob) -> xr.Dataset:
     """Tokens and leaders after every layer, for the four starts; absent tokens are NaN.
 
     A token `rests` if it ends at a place where no leader is: on a face of the limit polytope.
@@ -82,7 +82,7 @@ def figure_2(job: Job) -> xr.Dataset:
     )
 
 
-def _layers(job: Job, cloud: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _layers(job: FigureJob, cloud: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """z <- (z + alpha mean of the attended)/(1 + alpha), layer by layer."""
     step = job.alpha / (1 + job.alpha)
     run = solve(

@@ -24,7 +24,7 @@ from ..random_depth import (
 from ..random_depth.laws import AmongTokens, Normal, ProductScores, Values
 from ..space import Sphere
 from ..starts import equiangular, uniform
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import area, mark, stroke
 
 ALBUM = Album("2604.01978v1")
@@ -51,7 +51,7 @@ PRINTED_K = 1.0
     },
     paper={"d": 256, "eta": 0.1, "chains": 200, "draws": 20_000},
 )
-def overlap_paths(job: Job) -> xr.Dataset:
+def overlap_paths(job: FigureJob) -> xr.Dataset:
     """Overlaps averaged over pairs, (beta, chain, tau), and the solution of the simplex equation."""
     x0 = equiangular(Sphere(job.d), job.n, job.gamma)
     every = max(1, round(job.tau / job.eta**2 / 30))
@@ -136,7 +136,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     },
     paper={"draws": 1_000_000, "eta": 0.1, "chains": 10_000, "paths": 100_000},
 )
-def slow_limit(job: Job) -> xr.Dataset:
+def slow_limit(job: FigureJob) -> xr.Dataset:
     """k_d with errors for both laws of A, and z = artanh u of chains and of paths with k = 1, 2."""
     cells = [[(d, job.overlap, factors) for d in job.dimensions] for factors in (2, 1)]
     estimates = [
@@ -221,7 +221,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     quick={"n": 4, "d": 3, "beta": 1.5, "steps": (0.2, 0.1, 0.05, 0.025), "dimensions": (4, 8, 16)},
     paper={"n": 16, "steps": (0.2, 0.1, 0.05, 0.025, 0.0125)},
 )
-def weak_error(job: Job) -> xr.Dataset:
+def weak_error(job: FigureJob) -> xr.Dataset:
     """Errors of the layers (equation, step) and of the expectations (dimension, eta)."""
     random = np.random.default_rng(job.seed)
     V = np.eye(job.d) + 0.3 * random.normal(size=(job.d, job.d))

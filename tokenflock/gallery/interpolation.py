@@ -9,7 +9,7 @@ import xarray as xr
 
 from ..construct import Attend, Push, error_table, interpolate_sequences, random_sequences
 from ..plot.style import FAINT, INK, PALETTE, REST
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark, stroke
 
 ALBUM = Album("2502.02270v3")
@@ -27,7 +27,7 @@ ASKED = 1e-8
     "five that push along it bring each point to its target (crosses), in steps drawn as lines",
     quick={"sequences": 5, "shortest": 6, "longest": 24},
 )
-def carried(job: Job) -> xr.Dataset:
+def carried(job: FigureJob) -> xr.Dataset:
     """Tokens as given and as the shift leaves them, and every sequence's point after each later block."""
     lengths = (job.shortest, job.longest)
     sequences, targets = random_sequences(job.sequences, 2, job.seed, lengths)
@@ -109,7 +109,7 @@ def _show_direction(axes: Any, p: np.ndarray) -> None:
     quick={"counts": (2, 5, 10, 20), "dimensions": (2, 8), "seeds": 5},
     paper={"counts": (2, 5, 10, 20, 40, 80), "dimensions": (2, 3, 8, 16), "seeds": 60},
 )
-def error_figure(job: Job) -> xr.Dataset:
+def error_figure(job: FigureJob) -> xr.Dataset:
     """The table of errors and conditioning over (N, d, seed)."""
     return error_table(
         tuple(job.counts),

@@ -14,7 +14,7 @@ from ..measure import from_angles
 from ..models import KineticFlow
 from ..plot.style import FAINT, INK, PALETTE, REST
 from ..theory import kinetic as theory
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark
 
 ALBUM = Album("2605.09213v1")
@@ -42,7 +42,7 @@ def _grid(points: int) -> np.ndarray:
     },
     paper={"points": 800},
 )
-def profiles(job: Job) -> xr.Dataset:
+def profiles(job: FigureJob) -> xr.Dataset:
     """S_t on [0.02, 0.98] for two sets of times, and where it is least on (0, 1]."""
     s0, times = _grid(job.points), np.array(sorted({*job.shown, *job.overlay}))
     heights = theory.retrieval_profile(s0, job.beta, times[:, None], job.slope, job.words)
@@ -101,7 +101,7 @@ def _one_profile(axes: Any, data: xr.Dataset, colour: Any, label: str | None) ->
         "marked": (1.0, 2.0, 3.0),
     },
 )
-def thresholds(job: Job) -> xr.Dataset:
+def thresholds(job: FigureJob) -> xr.Dataset:
     """t_crit and t_small by beta."""
     betas = np.array(job.betas)
     return xr.Dataset(
@@ -152,7 +152,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     },
     paper={"points": 800},
 )
-def without_bias(job: Job) -> xr.Dataset:
+def without_bias(job: FigureJob) -> xr.Dataset:
     """S_t by slope, and its slope at the end."""
     s0, slopes = _grid(job.points), np.array(job.slopes)
     heights = theory.retrieval_profile(s0, job.beta, job.t, slopes[:, None], job.words)
@@ -187,7 +187,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     " at s0 = 0.130 and 0.795, and a hill of height 0.0458 at 0.364 between them",
     quick={"points": 1921},
 )
-def double_well(job: Job) -> xr.Dataset:
+def double_well(job: FigureJob) -> xr.Dataset:
     """The signed profile and the share of every head."""
     s0, heads = _grid(job.points), theory.DOUBLE_WELL
     t = theory.DOUBLE_WELL_TIME
@@ -256,7 +256,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         "snapshots": (0.0, 0.4, 1.0, 2.0, 4.0, 10.0),
     },
 )
-def circle(job: Job) -> xr.Dataset:
+def circle(job: FigureJob) -> xr.Dataset:
     """Angles of all tokens every 0.2, from the paper's four clusters (numpy's generator, seed 17)."""
     arcs = 4
     centres = np.repeat(np.linspace(0.1, 1.9, arcs) * np.pi, job.n // arcs)
@@ -321,7 +321,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     },
     paper={"prompts": (2000, 2000)},
 )
-def recall(job: Job) -> xr.Dataset:
+def recall(job: FigureJob) -> xr.Dataset:
     """`sample_recall` at a few places for every N, and the limit profile."""
     found = []
     for row, (n, prompts) in enumerate(zip(job.sizes, job.prompts, strict=True)):

@@ -25,7 +25,7 @@ from ..space import Sphere
 from ..starts import uniform
 from ..theory import dominant_mode, growth_rate, transition_beta
 from ..trajectory import Trajectory
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark, stroke
 
 ALBUM = Album("2410.23228")
@@ -41,7 +41,7 @@ MODELS = {"USA": USA, "SA": SA}
     quick={"betas": (1.0, 2.0, 5.0, 7.0, 9.0), "modes": 8, "n": 1000, "largest": 25.0},
     paper={"n": 4000},
 )
-def mode_growth(job: Job) -> xr.Dataset:
+def mode_growth(job: FigureJob) -> xr.Dataset:
     """lambda_k in theory and from n tokens near the uniform grid, and k* as a function of beta."""
     modes, shape = np.arange(1, job.modes + 1), (len(MODELS), len(job.betas), job.modes)
     theory, measured = np.zeros(shape), np.zeros(shape)
@@ -135,7 +135,7 @@ def _draw_dominant(axes: Any, data: xr.Dataset) -> None:
     },
     paper={"n": 20000, "ends": (0.6, 0.1), "draws": (3, 2)},
 )
-def cluster_states(job: Job) -> xr.Dataset:
+def cluster_states(job: FigureJob) -> xr.Dataset:
     """Histograms of the angles at one moment and |muhat_k|(t), USA on the circle.
 
     `draws` are added to the seed: the defaults are draws in which the fastest mode wins, the most
@@ -149,7 +149,7 @@ def cluster_states(job: Job) -> xr.Dataset:
     return joined
 
 
-def _one_state(job: Job, index: int, beta: float) -> xr.Dataset:
+def _one_state(job: FigureJob, index: int, beta: float) -> xr.Dataset:
     tokens = uniform(Sphere(2), job.n, job.seed + job.draws[index])
     end, moment = job.ends[index], job.moments[index]
     times = np.union1d(np.linspace(0.0, end, job.times), moment)
@@ -281,7 +281,7 @@ def _draw_moments(axes: Any, one: xr.Dataset, marked: float) -> None:
     },
     paper={"series": 1024, "n": 2000, "times": 201},
 )
-def limit_equation(job: Job) -> xr.Dataset:
+def limit_equation(job: FigureJob) -> xr.Dataset:
     """The published start with the modes above `waves` of its white noise left out, which hardly grow.
 
     `draws` are added to the seed: the defaults are draws in which the fastest mode wins. The ripples of
@@ -295,7 +295,7 @@ def limit_equation(job: Job) -> xr.Dataset:
     return joined
 
 
-def _one_limit(job: Job, index: int, beta: float) -> xr.Dataset:
+def _one_limit(job: FigureJob, index: int, beta: float) -> xr.Dataset:
     """Both runs from one law; the series as long as it is resolved, and how far quantiles are from it."""
     law, end = ripples(job.ripples, job.waves, job.seed + job.draws[index]), job.ends[index]
     times = np.linspace(0.0, end, job.times)

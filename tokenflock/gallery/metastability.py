@@ -24,7 +24,7 @@ from ..space import Sphere
 from ..terms import Attention
 from ..theory import merge_fraction, plateau_energy
 from ..trajectory import Trajectory
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import stroke
 
 ALBUM = Album("2410.06833v1")
@@ -79,7 +79,7 @@ class UnitSpeed(Attention):
     },
     paper={"spacing": 1e-4},
 )
-def staircase(job: Job) -> xr.Dataset:
+def staircase(job: FigureJob) -> xr.Dataset:
     """Ehat along the path, which is followed at unit speed with clusters glued at `radius`.
 
     `log_time` is the logarithm of the flow's own time there: t = int ds/|v|.
@@ -237,7 +237,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     quick={"beta": 4.0, "end": 400.0, "times": 4000, "threshold": 0.999, "step": 0.1},
     paper={},
 )
-def kinetic(job: Job) -> xr.Dataset:
+def kinetic(job: FigureJob) -> xr.Dataset:
     """Angles, cluster counts (single linkage at <x_i,x_j> >= threshold) and merge times."""
     start = from_array(Sphere(2), KINETIC, normalise=True)
     count = clusters(angle=float(np.arccos(job.threshold)))

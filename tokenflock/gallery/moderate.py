@@ -19,7 +19,7 @@ from ..space import Sphere
 from ..starts import uniform
 from ..trajectory import Trajectory
 from ..weights import Weights
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark, stroke
 
 ALBUM = Album("2509.25040")
@@ -45,7 +45,7 @@ MERGED = 1e-8
     quick={"n": 64, "beta": 5.0, "gap": 2.0, "end": 1e4, "times": 161, "degree": 128},
     paper={"n": 256, "beta": 7.0, "end": 1e5, "times": 401, "degree": 384},
 )
-def three_phases(job: Job) -> xr.Dataset:
+def three_phases(job: FigureJob) -> xr.Dataset:
     """Heights, angles and clusters along the run, and the height of the limit while it is resolved."""
     times = np.concatenate([[0.0], np.geomspace(1e-2, job.end, job.times - 1)])
     run = _tokens(job, times)
@@ -69,7 +69,7 @@ def three_phases(job: Job) -> xr.Dataset:
     )
 
 
-def _tokens(job: Job, times: np.ndarray) -> Trajectory:
+def _tokens(job: FigureJob, times: np.ndarray) -> Trajectory:
     """The run; atol lies below the heights shown, which fall to 1e-7 before the first merge."""
     width = job.beta**-0.5
     watched = [clusters(angle=width), cluster_centres(angle=width)]
@@ -86,7 +86,7 @@ def _tokens(job: Job, times: np.ndarray) -> Trajectory:
     )
 
 
-def _limit(job: Job, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _limit(job: FigureJob, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Times up to the cut-off, and the root mean square height of the limit of the same flow.
 
     It stays symmetric about the axis of the fall, which for Zonal is the first: the mean of u^2 is

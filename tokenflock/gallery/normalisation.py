@@ -18,7 +18,7 @@ from ..space import Sphere
 from ..starts import equiangular, uniform
 from ..theory import solve_scheme
 from ..theory.normalisation import Scheme
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import area, mark, stroke
 
 ALBUM = Album("2510.22026v2")
@@ -74,7 +74,7 @@ def _schemes(alpha: float, tau: float) -> dict[Scheme, Normalisation]:
     },
     paper={},
 )
-def schemes(job: Job) -> xr.Dataset:
+def schemes(job: FigureJob) -> xr.Dataset:
     """1 - rho of simulated tokens and of `theory.solve_scheme`, and the late laws through its end.
 
     Simulated until the gap reaches 1e-10, below which the tolerance of the flow would be seen.
@@ -103,7 +103,7 @@ def schemes(job: Job) -> xr.Dataset:
     )
 
 
-def _simulated_gaps(job: Job, scheme: Normalisation, times: np.ndarray) -> np.ndarray:
+def _simulated_gaps(job: FigureJob, scheme: Normalisation, times: np.ndarray) -> np.ndarray:
     run = solve(
         SA(job.beta, normalisation=scheme),
         equiangular(Sphere(job.n), job.n),
@@ -186,7 +186,7 @@ def _draw_scheme(axes: Any, data: xr.Dataset, name: Scheme) -> None:
     },
     paper={"n": 256, "d": 512, "samples": 16},
 )
-def random_network(job: Job) -> xr.Dataset:
+def random_network(job: FigureJob) -> xr.Dataset:
     """Mean, 5 % and 95 % quantile of <x_i, x_j> over pairs and samples, layer by layer.
 
     Q, K, V have entries N(0, 1/d) and beta = sqrt(d), as a Transformer has at initialisation.

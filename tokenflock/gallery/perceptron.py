@@ -25,7 +25,7 @@ from ..plot.style import INK, PALETTE, REST
 from ..space import Sphere
 from ..starts import uniform
 from ..terms.perceptron import GELU, RELU, Activation, Perceptron
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark, stroke
 
 ALBUM = Album("2601.21366v2")
@@ -61,7 +61,7 @@ def _two_neurons(size: float) -> Perceptron:
     },
     paper={"largest_step": 0.01},
 )
-def bifurcations(job: Job) -> xr.Dataset:
+def bifurcations(job: FigureJob) -> xr.Dataset:
     """Branches of two atoms in the scale of the perceptron (form B) and in beta (form A)."""
     panels = {
         "scale": (USA(job.beta, "metastability", plus=_two_neurons(job.size)), job.least_scale),
@@ -172,7 +172,7 @@ def _draw_branch(axes: Any, one: xr.Dataset) -> None:
     quick={"betas": (1.0, 4.0, 9.0, 16.0), "n": 24, "seeds": 2, "scale": 0.1},
     paper={"betas": (0.5, 1.0, 3.0, 5.0, 7.0, 10.0, 15.0, 25.0, 35.0), "n": 200, "seeds": 10},
 )
-def atom_counts(job: Job) -> xr.Dataset:
+def atom_counts(job: FigureJob) -> xr.Dataset:
     """Counts and masses of descent limits (form B, circle) for seeds of weights and tokens."""
     rows, total = [], len(job.betas) * job.seeds
     for index in range(total):
@@ -199,7 +199,7 @@ CASES = {"perceptron": "with a perceptron, mean", "null": "without (null), mean"
 COUNTED = ("atoms", "clusters", "heaviest", "crowded", "mass_bound", "residual", "kappa", "scale")
 
 
-def _counted(job: Job, beta: float, seed: int, scale: float) -> tuple[float, ...]:
+def _counted(job: FigureJob, beta: float, seed: int, scale: float) -> tuple[float, ...]:
     term = drawn_neurons(2, seed, scale, RELU)
     start = uniform(Sphere(2), job.n, 1000 + seed)
     point = find_critical(USA(beta, "metastability", plus=term), start)
@@ -255,7 +255,7 @@ MODELS = {"USA": lambda beta, plus: USA(beta, "metastability", plus=plus), "SA":
     quick={"n": 40, "beta": 5.0, "scale": 1.0, "end": 300.0, "times": 60, "weights": (777, 111)},
     paper={"n": 500, "times": 200},
 )
-def readme_gallery(job: Job) -> xr.Dataset:
+def readme_gallery(job: FigureJob) -> xr.Dataset:
     """{USA, SA} x {ascent ReLU, descent GELU} on S^1 and S^2, from uniform tokens."""
     pieces: dict[str, Any] = {}
     times = np.concatenate([[0.0], np.geomspace(0.05, job.end, job.times - 1)])
@@ -269,7 +269,7 @@ def readme_gallery(job: Job) -> xr.Dataset:
     return xr.Dataset(pieces, coords=coords)
 
 
-def _path(job: Job, d: int, name: str, flow: str, times: np.ndarray) -> np.ndarray:
+def _path(job: FigureJob, d: int, name: str, flow: str, times: np.ndarray) -> np.ndarray:
     direction, activation = FLOWS[flow]
     term = drawn_neurons(d, job.weights[d - 2], job.scale, activation)
     ascent = MODELS[name](job.beta, plus=term)

@@ -16,7 +16,7 @@ from ..meanfield.zonal import Zonal
 from ..models import USA
 from ..observables import order_parameter
 from ..plot.style import INK, PALETTE, REST
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import stroke
 
 ALBUM = Album("2504.14697")
@@ -48,7 +48,7 @@ PROMISED = 0.01
     },
     paper={"n": 2000, "degree": 500, "lines": 800},
 )
-def exponential_rate(job: Job) -> xr.Dataset:
+def exponential_rate(job: FigureJob) -> xr.Dataset:
     """W2 = sqrt(2 - 2 |mean|), the chord's, until unresolved, with its last rate; and quantiles over time."""
     pieces = []
     for row in range(len(job.dimensions)):
@@ -70,7 +70,7 @@ def exponential_rate(job: Job) -> xr.Dataset:
     ).assign_coords(beta=list(job.betas), later=times)
 
 
-def _one_decay(job: Job, row: int) -> xr.Dataset:
+def _one_decay(job: FigureJob, row: int) -> xr.Dataset:
     """W2 at multiples of the step while it is resolved (else nan), and its rate at the last three of them.
 
     The rate is the sharp one up to the relative order of W2^2 itself: the share of the mass that has not
@@ -100,7 +100,7 @@ def _one_decay(job: Job, row: int) -> xr.Dataset:
     )
 
 
-def _quantiles(job: Job, beta: float, times: np.ndarray) -> np.ndarray:
+def _quantiles(job: FigureJob, beta: float, times: np.ndarray) -> np.ndarray:
     """Lifted angles (time, quantile) from two humps at 0 and pi."""
     start = Density.from_law(Quantiles(job.lines), opposite_humps(job.mass, job.hump, 0.0))
     run = solve(USA(beta), start, job.end, rtol=1e-6, atol=1e-8, save=Save(at=times, states=True))

@@ -13,7 +13,7 @@ from ..training.leaders import count_words, follow
 from ..training.reviews import prepare
 from ..training.settings import Settings
 from ..training.synthetic import NEGATIVE, POSITIVE, WORDS, synthetic_reviews
-from .core import Job
+from .core import FigureJob
 from .hardmax import ALBUM
 
 MEANINGS = {"neutral": FAINT, "negative": PALETTE[1], "positive": PALETTE[0]}
@@ -36,7 +36,7 @@ MEANINGS = {"neutral": FAINT, "negative": PALETTE[1], "positive": PALETTE[0]}
     },
     paper={"reviews": 6000, "depth": 8, "epochs": 30, "batch": 64, "rate": 1e-2},
 )
-def sentiment(job: Job) -> xr.Dataset:
+def sentiment(job: FigureJob) -> xr.Dataset:
     """Both networks trained on synthetic reviews; lengths of words and validation accuracy by epoch."""
     sizes = ("d", "depth", "epochs", "batch", "tau", "rate")
     settings = Settings(**{name: job.values[name] for name in sizes}, length=WORDS, seed=job.seed)

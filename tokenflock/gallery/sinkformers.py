@@ -18,7 +18,7 @@ from ..plot.style import FAINT, INK, PALETTE, REST
 from ..space import Euclidean
 from ..terms import Attention, Drift
 from ..weights import Weights
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark, stroke
 
 ALBUM = Album("2110.11773")
@@ -36,7 +36,7 @@ KERNELS = {"K0": "$K^0$: none", "K1": "$K^1$: softmax", "Kinf": "$K^\\infty$: Si
     "all of it; Sinkhorn gives every key the same mass too",
     quick={"n": 10, "sweeps": 100, "stretch": 20.0},
 )
-def normalisations(job: Job) -> xr.Dataset:
+def normalisations(job: FigureJob) -> xr.Dataset:
     """The points of the authors' script (its RandomState and order of draws), weights of total mass 1.
 
     Their script normalises K^1 over the queries; attention, and this picture, over the keys.
@@ -106,7 +106,7 @@ FLOW_KINDS: dict[str, Kind] = {"softmax": Softmax(), "sinkhorn": Sinkhorn()}
     quick={"n": 40, "t": 3.0, "saves": 33},
     paper={"n": 120, "saves": 65},
 )
-def same_start(job: Job) -> xr.Dataset:
+def same_start(job: FigureJob) -> xr.Dataset:
     """Tokens (kind, save, token, 2), F_inf along both, its dissipation, and the means."""
     random = np.random.default_rng(job.seed)
     B = np.diag([1.0, 0.4])
@@ -235,7 +235,7 @@ def heat_model(kind: str, bandwidth: float) -> Dynamics:
     quick={"n": 100, "t": 0.25, "bandwidths": (0.16, 0.08, 0.04), "saves": 3},
     paper={"n": 300, "bandwidths": (0.16, 0.08, 0.04, 0.02)},
 )
-def heat_flow(job: Job) -> xr.Dataset:
+def heat_flow(job: FigureJob) -> xr.Dataset:
     """Tokens (kind, bandwidth, save, token), W2 to the heat equation, and the Gaussian closed forms."""
     levels = (np.arange(job.n) + 0.5) / job.n
     times = np.linspace(0.0, job.t, job.saves)
@@ -265,7 +265,7 @@ def heat_flow(job: Job) -> xr.Dataset:
     )
 
 
-def _gaussian_distance(job: Job) -> np.ndarray:
+def _gaussian_distance(job: FigureJob) -> np.ndarray:
     """|sqrt(S(t)) - sqrt(S_0 + 2t)| from S_0 = 0.2: closed forms of both flows."""
     eps, variance = np.asarray(job.bandwidths), 0.2
     found = [

@@ -22,7 +22,7 @@ from ..claims.stochastic.formations import formations
 from ..claims.stochastic.hybrid import READINGS, THRESHOLD, measured_exponents, overlaps_at
 from ..claims.stochastic.two_tokens import undecided
 from ..plot.style import FAINT, INK, PALETTE, REST
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark, stroke
 
 ALBUM = Album("2601.21942")
@@ -43,7 +43,7 @@ ALBUM = Album("2601.21942")
     },
     paper={"dimensions": tuple(range(2, 33)), "entries": 10_000_000},
 )
-def phase_diagram(job: Job) -> xr.Dataset:
+def phase_diagram(job: FigureJob) -> xr.Dataset:
     """Measured exponents and their standard errors over (d, beta); `entries` random signs for each."""
     found = np.empty((len(job.dimensions), len(job.betas), 2))
     for row, d in enumerate(job.dimensions):
@@ -120,7 +120,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         "layers": 6000,
     },
 )
-def absorption(job: Job) -> xr.Dataset:
+def absorption(job: FigureJob) -> xr.Dataset:
     """Shares of R < 0 after the layers and after the same time of the limit, beside the probability."""
     starts = np.array(job.starts)
     each = np.repeat(starts, job.runs)
@@ -190,7 +190,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     },
     paper={"runs": 500, "t": 120.0, "dt": 0.002, "draws": 100_000},
 )
-def hybrid(job: Job) -> xr.Dataset:
+def hybrid(job: FigureJob) -> xr.Dataset:
     """Exponents (reading, ratio, end), their formula, and shares with R < 0 at the end."""
     ratios = np.array(job.ratios)
     exponents, shares = [], []
@@ -269,7 +269,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         "shown": (0, 100, 400, 12_000),
     },
 )
-def formations_figure(job: Job) -> xr.Dataset:
+def formations_figure(job: FigureJob) -> xr.Dataset:
     """Shares (depth, smaller side) of gathered runs, and the Gram matrices of one two-sided run."""
     found = formations(job.n, job.d, job.beta, job.runs, tuple(job.depths), job.seed)
     sizes = np.arange(job.n // 2 + 1)
@@ -284,7 +284,7 @@ def formations_figure(job: Job) -> xr.Dataset:
     )
 
 
-def _one_run(job: Job) -> np.ndarray:
+def _one_run(job: FigureJob) -> np.ndarray:
     """Overlaps at the shown depths of the first of sixteen runs that ends two-sided, sorted at the end."""
     rng = np.random.default_rng([job.seed, 1])
     x = uniform_tokens(rng, job.n, job.d, 16)

@@ -18,7 +18,7 @@ from ..starts import equiangular, uniform
 from ..terms import Attention
 from ..theory import critical_gamma, long_context_correlation, long_context_limit
 from ..theory import order_parameter as stationary_order
-from .core import Album, Job
+from .core import Album, FigureJob
 from .key import mark, stroke
 
 ALBUM = Album("2512.01868")
@@ -39,7 +39,7 @@ ALBUM = Album("2512.01868")
     },
     paper={"engine_sizes": (32, 100, 316, 1000)},
 )
-def long_context(job: Job) -> xr.Dataset:
+def long_context(job: FigureJob) -> xr.Dataset:
     """Correlation of the outputs against gamma/gamma_c, and its distance from the limit against n."""
     rho, critical = job.rho, float(critical_gamma(job.rho))
     ratio, ratios = np.linspace(0.0, 2.0, 401), np.asarray(job.ratios)
@@ -133,7 +133,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
     },
     paper={"n": 5000, "relax": 30.0, "average": 30.0},
 )
-def noisy_pitchfork(job: Job) -> xr.Dataset:
+def noisy_pitchfork(job: FigureJob) -> xr.Dataset:
     """Root mean square of |mean x| over time at kappa = ratio * d, and the stationary theory.
 
     Euler-Maruyama with step dt, the scheme of an equation with noise. kappa close to d is left out:
@@ -160,7 +160,7 @@ def noisy_pitchfork(job: Job) -> xr.Dataset:
     )
 
 
-def _order(job: Job, d: int, kappa: float) -> np.ndarray:
+def _order(job: FigureJob, d: int, kappa: float) -> np.ndarray:
     """|mean x| at unit intervals once the start is forgotten.
 
     A uniform start below kappa = d; above, where order would grow slowly out of it, the uniform

@@ -24,11 +24,11 @@ from .segments import Log, nothing_yet
 from .spec import RunSpec
 
 # Called with the fraction done, the time reached and the last values of the observables.
-Report = Callable[[float, float, dict[str, Any]], None]
+RunReport = Callable[[float, float, dict[str, Any]], None]
 
 
 def run_spec(
-    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, report: Report
+    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, report: RunReport
 ) -> Trajectory:
     """Integrate a spec into a folder and return the stored trajectory.
 
@@ -40,7 +40,7 @@ def run_spec(
 
 @contextlib.contextmanager
 def running(
-    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, report: Report
+    spec: RunSpec, folder: Path, resume: bool, overwrite: bool, report: RunReport
 ) -> Iterator[tuple[Trajectory, Writer]]:
     """As `run_spec`; no other process writes into the folder until the caller is done with it, too."""
     check_folder(spec, folder, resume, overwrite)
@@ -97,7 +97,7 @@ def _finished(spec: RunSpec, folder: Path) -> Trajectory:
     return run
 
 
-def _integrate(log: Log, report: Report) -> Trajectory:
+def _integrate(log: Log, report: RunReport) -> Trajectory:
     job = log.job
     try:
         while log.may_go_on():

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, MissingExtraError, StoreError, require_extra
+from ..progress import ShareReport
 from ..trajectory import Trajectory
 from .draw import shown_tokens, token_colours
 from .series import scalar_names
 from .style import PALETTE, styled
 from .views import one_sample, saved_states, view_of
-
-Report = Callable[[float], None]
 
 
 def animate(
@@ -26,7 +25,7 @@ def animate(
     frames: int = 120,
     rate: int = 24,
     sample: tuple[int, ...] | None = None,
-    report: Report | None = None,
+    report: ShareReport | None = None,
 ) -> Path:
     """Write an MP4 or GIF (by the file's ending) of the tokens with one time series below.
 
@@ -69,7 +68,7 @@ def write_film(
     show: Callable[[int], list[Any]],
     count: int,
     rate: int = 24,
-    report: Report | None = None,
+    report: ShareReport | None = None,
 ) -> Path:
     """Write `count` frames of a figure; `show(index)` moves its artists and returns them."""
     require_film_writer(path)
@@ -125,7 +124,7 @@ def _size(figure: Any) -> tuple[int, int]:
     return width - width % 2, height - height % 2
 
 
-def _pictures(figure: Any, show: Any, count: int, report: Report | None) -> Any:
+def _pictures(figure: Any, show: Any, count: int, report: ShareReport | None) -> Any:
     """The frames; what does not move is drawn once."""
     canvas = figure.canvas
     for artist in show(0):

@@ -25,10 +25,10 @@ from .laws import Normal as Normal
 from .laws import ProductScores as ProductScores
 from .laws import Signs as Signs
 from .laws import Values as Values
-from .limits import ballistic as ballistic
-from .limits import diffusive as diffusive
-from .limits import modified as modified
-from .limits import panel_of as panel_of
+from .limit_models import ballistic as ballistic
+from .limit_models import diffusive as diffusive
+from .limit_models import modified as modified
+from .limit_models import panel_of as panel_of
 from .simplex import simplex_moments as simplex_moments
 from .slow import measured_direction_overlap as measured_direction_overlap
 from .slow import measured_slow_coefficient as measured_slow_coefficient

@@ -32,7 +32,7 @@ class Result:
     def dataset(self) -> xr.Dataset:
         """Its arrays; a damaged file is refused, of a sweep when it comes to be read."""
         if self.kind == "sweep":
-            from ..sweeps.reading import open_sweep
+            from ..sweeps.checked_reading import open_sweep
 
             return open_sweep(self.folder, verify=False)
         from ..store import read

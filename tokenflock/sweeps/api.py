@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..lab.files import check_depth, read_text
+from .checked_reading import open_sweep
 from .conduct import Wishes, conduct
 from .plan import Sweep, make_sweep, parse_sweep
-from .reading import open_sweep
 from .watching import Silent, watcher
 
 if TYPE_CHECKING:

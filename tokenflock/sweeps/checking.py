@@ -16,7 +16,7 @@ from .journal import Entry, Header, Journal
 from .ownership import JOURNAL, SPEC
 
 Kind = Literal["missing", "truncated", "changed", "unreadable"]
-Report = Callable[[int, int], None]
+CountReport = Callable[[int, int], None]
 SHOWN = 40
 
 
@@ -45,7 +45,7 @@ def verify(
     folder: Path,
     journal: Journal,
     axes: Mapping[str, np.ndarray],
-    report: Report | None = None,
+    report: CountReport | None = None,
 ) -> list[Damage]:
     """Read every file of a sweep that its journal has a mark of; memory does not grow with their size.
 

@@ -59,7 +59,7 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Job:
+class SweepJob:
     """What is to be computed: a sweep, how it is stored, which of its blocks are done, and where."""
 
     sweep: Sweep
@@ -91,12 +91,12 @@ def conduct(
                     _refuse_failures(store)
                 watch.say(f"{folder} is finished; this is its stored result")
                 return finished
-            job = Job(store.sweep, store.layout, store.done(), folder)
+            job = SweepJob(store.sweep, store.layout, store.done(), folder)
             crew = held.enter_context(_crew(job, wishes, watch))
             clear_results(folder)
         else:
             assert sweep is not None, "a new sweep needs a spec"
-            job = Job(sweep, layout_of(sweep), np.zeros(sweep.grid.block_count, bool), folder)
+            job = SweepJob(sweep, layout_of(sweep), np.zeros(sweep.grid.block_count, bool), folder)
             # A cluster that does not answer is no reason to make a folder.
             crew = held.enter_context(_crew(job, wishes, watch))
             store = held.enter_context(_begun(job, writer))
@@ -140,7 +140,7 @@ def _is_to_change(folder: Path, wishes: Wishes) -> bool:
 
 
 @contextlib.contextmanager
-def _begun(job: Job, writer: Writer | None) -> Iterator[SweepStore]:
+def _begun(job: SweepJob, writer: Writer | None) -> Iterator[SweepStore]:
     if writer is None:
         store = SweepStore.create(job.folder, job.sweep, job.layout)
     else:
@@ -179,7 +179,7 @@ def block_of(grid: Grid, cell: Index) -> int:
 
 
 @contextlib.contextmanager
-def _crew(job: Job, wishes: Wishes, watch: Watcher) -> Iterator[Crew]:
+def _crew(job: SweepJob, wishes: Wishes, watch: Watcher) -> Iterator[Crew]:
     """Those who compute what is left, after what they will need is found to be there."""
     left = int(np.sum(~job.done))
     count = worker_count(wishes, left)

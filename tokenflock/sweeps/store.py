@@ -30,7 +30,7 @@ from ..lab.folder import check_parent, making
 from ..locking import Writer, only_writer
 from ..store import SCRATCH
 from .arrays import BlockEncoder, chunk_names, fixed_files
-from .checking import JOURNAL, SPEC, STORE, Damage, Report, check_fixed, verify
+from .checking import JOURNAL, SPEC, STORE, CountReport, Damage, check_fixed, verify
 from .disk import (
     flush,
     flush_tree,
@@ -208,7 +208,7 @@ class SweepStore:
                 found.append((cells[place], self.sweep.coordinates(cells[place]), told))
         return sorted(found, key=lambda failure: failure[0])
 
-    def verify(self, report: Report | None = None) -> list[Damage]:
+    def verify(self, report: CountReport | None = None) -> list[Damage]:
         """Every file that is not as it was written; see `forget` for what to do about blocks."""
         axes = {axis.name: axis.values for axis in self.sweep.axes}
         return verify(self.folder, self.journal, axes, report)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, SolveError, TokenflockError, require
+from ..progress import NotedReport
 from ..trajectory import Trajectory
 from .architecture import Architecture
 from .arrays import WEIGHT_AXES
@@ -27,7 +28,6 @@ from .tokenise import Words, encode, fit, limit
 if TYPE_CHECKING:
     from pathlib import Path
 
-Progress = Callable[[float, str], None]
 # One forward pass reads tokens, or whatever keywords the model's own forward takes.
 Given = Words | Mapping[str, Any]
 # With neither weights that can be read nor a stated beta, energies are read at this one.
@@ -52,7 +52,7 @@ def trace(
     attention_rank: bool = False,
     perturbation: bool = False,
     tokenizer: Any = None,
-    report: Progress | None = None,
+    report: NotedReport | None = None,
 ) -> Trajectory:
     """Run a checkpoint on one or several texts; the clock of the result is the layer.
 
@@ -168,7 +168,7 @@ def _passes(
     change: Interventions,
     given: Sequence[Given],
     settings: dict,
-    tell: Progress,
+    tell: NotedReport,
 ) -> tuple[list[Collector], AttentionSeen]:
     """One forward pass, and one collector, per text; and what was met on the way."""
     seen = AttentionSeen()
@@ -254,7 +254,11 @@ def _without_dropout(model: Any) -> Iterator[None]:
 
 
 def _growth(
-    architecture: Architecture, change: Interventions, given: Given, precision: str, tell: Progress
+    architecture: Architecture,
+    change: Interventions,
+    given: Given,
+    precision: str,
+    tell: NotedReport,
 ) -> tuple[Growth, str]:
     """Two copies of a text, one moved a little; and the precision the model really computes in.
 

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import require, require_whole
+from ..progress import NotedReport
 from ..provenance import provenance
-from .api import Progress, forward_pass
+from .api import forward_pass
 from .architecture import Architecture
 from .hooks import AttentionSeen, Listener
 from .interventions import Interventions
@@ -62,7 +63,7 @@ def retrieval_response(
     precision: str | None = None,
     tokenizer: Any = None,
     seed: int = 0,
-    report: Progress | None = None,
+    report: NotedReport | None = None,
 ) -> xr.Dataset:
     """The response of the read position to a replaced token, by layer and position, with errors.
 
@@ -191,7 +192,7 @@ def _samples(
     places: np.ndarray,
     late: int,
     counts: tuple[int, int],
-    tell: Progress,
+    tell: NotedReport,
 ) -> dict[str, np.ndarray]:
     """Response and covariance of every prompt, set of replacements, layer and position."""
     sets, draws = counts

@@ -17,6 +17,7 @@ import numpy as np
 import optax
 
 from ..errors import SolveError
+from ..progress import NotedReport
 from .classifier import Classifier, Slot, draw_classifier, hard, logits, soft
 from .reviews import Data, Part
 from .settings import Settings
@@ -26,7 +27,6 @@ NETWORK, BASELINE = "network", "bag of words"
 MEASURED = ("loss", "validation_accuracy", "validation_loss", "alpha")
 # Reviews evaluated in one call; the last call is filled up, so that one program serves all.
 TOGETHER = 250
-Report = Callable[[float, str], None]
 
 
 class Trainee(NamedTuple):
@@ -101,7 +101,7 @@ def batches(part: Part, settings: Settings, epoch: int) -> Iterator[tuple[np.nda
 
 
 def train_epoch(
-    trainee: Trainee, depth: int, data: Data, settings: Settings, report: Report
+    trainee: Trainee, depth: int, data: Data, settings: Settings, report: NotedReport
 ) -> Trainee:
     """One pass over the training reviews, and the validation after it; report(share, loss)."""
     epoch = trainee.epochs

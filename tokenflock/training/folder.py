@@ -28,7 +28,7 @@ from ..belonging import PART_OF, Identity, digest, require_same
 from ..errors import InputError, StoreError
 from ..lab.folder import check_place, making, writing
 from ..store import SCRATCH
-from .stored import Facts, Report, require_shape
+from .stored import TrainingFacts, TrainingReport, require_shape
 
 TRAINING, CHECKPOINT, MODEL = "training.json", "checkpoint.eqx", "model.eqx"
 REPORT, PICTURE = "report.json", "report.png"
@@ -68,7 +68,7 @@ def read_facts(place: Path) -> dict[str, Any]:
         raise _damaged(path, ValueError("it does not say its format"))
     if facts["format"] not in (FORMAT, OLD_FORMAT):
         raise StoreError(f"{path} is of the format {facts['format']!r}, not {FORMAT!r}")
-    return _shaped(path, facts, Facts)
+    return _shaped(path, facts, TrainingFacts)
 
 
 def identity_of(facts: Mapping[str, Any]) -> Identity:
@@ -93,7 +93,7 @@ def read_report(place: Path) -> dict[str, Any] | None:
     path = place / REPORT
     if not path.is_file():
         return None
-    report = _shaped(path, _read_json(path), Report)
+    report = _shaped(path, _read_json(path), TrainingReport)
     _require_own(path, report.get(PART_OF), identity_of(read_facts(place)))
     return report
 

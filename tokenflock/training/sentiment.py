@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..json_safe import plain
 from ..locking import Writer, only_writer, only_writer_in
 from ..memory import require_bytes
+from ..progress import NotedReport
 from ..provenance import provenance
 from .fit import NETWORK, TOGETHER, Trainee, depths, start, train_epoch
 from .folder import (
@@ -37,7 +38,6 @@ from .report import measure
 from .reviews import PARTS, Data, Reviews, prepare
 from .settings import Settings
 
-Report = Callable[[float, str], None]
 # Arrays of (batch, length, length) that a layer keeps for its derivative, in float32; measured, rounded up.
 KEPT_PER_LAYER = 5
 # The same arrays where nothing is differentiated: scores, weights, and one on the way.
@@ -85,7 +85,7 @@ def train(
     only: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    report: Report = lambda done, note: None,
+    report: NotedReport = lambda done, note: None,
 ) -> dict[str, Any]:
     """Train both networks on the reviews, write the folder `out`, and return its report.
 
@@ -117,7 +117,7 @@ def _trained(
     source: str,
     only: str | None,
     resume: bool,
-    report: Report,
+    report: NotedReport,
 ) -> dict[str, Any]:
     """The training in a folder that is this process's alone."""
     clock = Clock()
@@ -186,7 +186,7 @@ def _train(
     writer: Writer,
     identity: Identity,
     clock: Clock,
-    report: Report,
+    report: NotedReport,
 ) -> dict[str, Trainee]:
     """All epochs that are left, with a checkpoint after each."""
     checkpoint = writer.place / CHECKPOINT
@@ -206,7 +206,7 @@ def _train(
     return trainees
 
 
-def _share(report: Report, settings: Settings, epoch: int, name: str) -> Report:
+def _share(report: NotedReport, settings: Settings, epoch: int, name: str) -> NotedReport:
     """Progress of the whole training from that of one epoch; the bag of words takes next to no time."""
 
     def tell(done: float, note: str) -> None:
@@ -225,7 +225,7 @@ def _finish(
     settings: Settings,
     writer: Writer,
     clock: Clock,
-    report: Report,
+    report: NotedReport,
 ) -> dict[str, Any]:
     """Model, picture and report; the checkpoint goes when they are there."""
     found = measure(trainees, data, settings, lambda note: report(1.0, note))

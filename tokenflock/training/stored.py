@@ -22,7 +22,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
 
-class Facts(_Part):
+class TrainingFacts(_Part):
     """training.json: all that resuming and explaining need."""
 
     settings: Annotated[Settings, BeforeValidator(_settings)]
@@ -87,7 +87,7 @@ class _Seconds(_Part):
     processor: float
 
 
-class Report(_Part):
+class TrainingReport(_Part):
     """report.json, as far as it is shown."""
 
     data: _Data

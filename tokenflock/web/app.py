@@ -14,8 +14,8 @@ from fastapi.responses import FileResponse, HTMLResponse
 from .bundle import page_options, require_bundle, served_page
 from .guard import Addresses, Guard
 from .library import Library
-from .limits import Limits
 from .page import Pages
+from .page_limits import Limits
 from .pool import Pool
 from .shapes import LibraryEntry, Pong, Problem, Replay
 

@@ -14,9 +14,9 @@ from zarr.storage import LocalStore
 
 from ..errors import StoreError
 from ..own_files import is_own_file
+from ..sweeps.checked_reading import CHUNK, CheckedStore
 from ..sweeps.checking import JOURNAL, SPEC, STORE, Damage, check_journal, compare, where_is
 from ..sweeps.journal import Header, Journal
-from ..sweeps.reading import CHUNK, CheckedStore
 from ..zarr_files import open_zarr
 
 LARGEST_JOURNAL = 256 * 2**20

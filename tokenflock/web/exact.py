@@ -29,8 +29,8 @@ from ..outcomes import succeeded
 from ..reduce import Dense
 from ..space import Sphere
 from ..trajectory import Trajectory
-from .limits import Limits
 from .packing import numbers, pack
+from .page_limits import Limits
 from .projection import CLUSTER_DISTANCE
 
 # From here the engine may choose a reduction with a stated error bound (1e-10) below the tolerance.

@@ -15,7 +15,7 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from .limits import Limits
+from .page_limits import Limits
 from .pool import Pool, WorkerDied
 from .shapes import LibraryEntry
 

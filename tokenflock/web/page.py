@@ -11,8 +11,8 @@ from typing import Any
 from fastapi import WebSocket, WebSocketDisconnect
 
 from ..errors import InputError
-from .limits import Limits
 from .messages import Cancel, Ping, Start, parse, say
+from .page_limits import Limits
 from .pool import Pool, WorkerDied
 
 TRY_AGAIN_LATER = 1013

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import TokenflockError
 from . import wire
-from .limits import Limits
+from .page_limits import Limits
 
 # What ends a request; everything else is news on the way.
 ENDS = ("done", "cancelled", "error", "list", "replay")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from .bundle import require_bundle
 from .guard import Addresses
-from .limits import Limits
+from .page_limits import Limits
 
 if TYPE_CHECKING:
     import uvicorn

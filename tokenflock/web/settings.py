@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .limits import Limits
+from .page_limits import Limits
 
 MOST = Limits()
 

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 
 from ..errors import InputError
 from . import wire
-from .limits import Limits
 from .messages import say
+from .page_limits import Limits
 
 NICENESS = 10
 Write = Callable[[str, str], None]

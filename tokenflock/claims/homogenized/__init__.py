@@ -5,4 +5,4 @@ from .paper import PAPER as PAPER
 from . import slow as slow  # isort: skip
 from . import overlaps as overlaps  # isort: skip
 from . import depth as depth  # isort: skip
-from . import limits as limits  # isort: skip
+from . import small_steps as small_steps  # isort: skip

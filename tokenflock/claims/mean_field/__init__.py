@@ -4,5 +4,5 @@ from .paper import PAPER as PAPER
 
 from . import rates as rates  # isort: skip
 from . import equation as equation  # isort: skip
-from . import limits as limits  # isort: skip
+from . import large_beta as large_beta  # isort: skip
 from . import clusters as clusters  # isort: skip

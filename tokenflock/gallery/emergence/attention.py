@@ -13,7 +13,7 @@ from ...models import RescaledSA
 from ...observables import attention_matrix, attention_rank
 from ...plot.style import FAINT, INK, PALETTE, REST
 from ...space import Euclidean
-from ..core import Job
+from ..core import FigureJob
 from .album import ALBUM
 from .flow import ATOL, RTOL, eigen_run, rescaled_run, states_of
 
@@ -43,7 +43,7 @@ def _positive(rng: np.random.Generator, d: int) -> np.ndarray:
         "at": (0.0, 1.0, 2.0, 4.0),
     },
 )
-def leaders(job: Job) -> xr.Dataset:
+def leaders(job: FigureJob) -> xr.Dataset:
     """z(t) and P(t) with V and Q^T K drawn as M M^T; times are in units of 1/lambda_1(V)."""
     rng = np.random.default_rng(job.weights)
     value, scores = _positive(rng, 2), _positive(rng, 2)
@@ -140,7 +140,7 @@ LINE = (-1.3, -0.4, 0.1, 0.25, 0.9, 1.6)
     },
     paper={"d": 80},
 )
-def low_rank(job: Job) -> xr.Dataset:
+def low_rank(job: FigureJob) -> xr.Dataset:
     """P(t), its rank and effective rank for V = M M^T, Q^T K = I; times in units of 1/lambda_1.
 
     P is the same for x and z = e^{-tV} x. Beside it six tokens on the line, to t = 8.

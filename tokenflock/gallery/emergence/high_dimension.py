@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from ...plot.style import INK, PALETTE
-from ..core import Job
+from ..core import FigureJob
 from .album import ALBUM
 from .flow import eigen_run, states_of
 
@@ -36,7 +36,7 @@ def sparse_symmetric(d: int, density: float, seed: int) -> tuple[np.ndarray, np.
     quick={"n": 48, "d": 48, "density": 0.1, "half_width": 0.5, "end": 28.0, "times": 113},
     paper={"n": 128, "d": 128},
 )
-def high_dimensional(job: Job) -> xr.Dataset:
+def high_dimensional(job: FigureJob) -> xr.Dataset:
     """Mean and standard deviation of each coordinate of z, within the tokens that share a leader.
 
     Along the eigenvectors of V, where z_k = e^{-lambda_k t} x_k.

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from ...plot.style import INK, PALETTE
-from ..core import Job
+from ..core import FigureJob
 from ..key import stroke
 from .album import ALBUM
 from .flow import leading_form, rescaled_run, states_of
@@ -54,7 +54,7 @@ SIZES = {"n": 20, "half_width": 5.0}
     "other eigenvalues grow or shrink the spread along them",
     quick={**SIZES, "end": 5.0, "limit": 12.0, "times": 121},
 )
-def hyperplanes(job: Job) -> xr.Dataset:
+def hyperplanes(job: FigureJob) -> xr.Dataset:
     """z(t) and phi_1^*(z(t)) for the three published matrices, with the two limit levels."""
     times = np.linspace(0.0, job.limit, job.times)
     data = xr.Dataset(coords={"time": times}, attrs={"end": job.end})
@@ -132,7 +132,7 @@ def _heights(axes: Any, data: xr.Dataset, name: str, colours: list[str]) -> None
     # The published run ends at t = 5, when the second direction has shrunk by e^{-1.3} only.
     quick={**SIZES, "end": 12.0, "times": 121},
 )
-def codimension(job: Job) -> xr.Dataset:
+def codimension(job: FigureJob) -> xr.Dataset:
     """Coordinates of z(t) along the eigenvectors of V, and their spread about the two leaders."""
     times = np.linspace(0.0, job.end, job.times)
     values, vectors = np.linalg.eigh(SYMMETRIC)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from ...plot.style import INK, PALETTE
-from ..core import Job
+from ..core import FigureJob
 from .album import ALBUM
 from .flow import rescaled_run, states_of
 from .picture import GAP, distinct, flat, frame_of, hull, paths, solid, token_key
@@ -23,7 +23,7 @@ SIZES = {"n": 20, "half_width": 5.0, "end": 5.0}
     "dimensions; their convex hull never grows, and the distance to the limit falls like e^{-t}",
     quick={**SIZES, "limit": 16.0, "times": 161},
 )
-def polytope(job: Job) -> xr.Dataset:
+def polytope(job: FigureJob) -> xr.Dataset:
     """z(t) in d = 2, 3 up to a time taken for the limit, and the volume of the hull."""
     times = np.linspace(0.0, job.limit, job.times)
     data = xr.Dataset(coords={"time": times}, attrs={"end": job.end})
@@ -85,7 +85,7 @@ def _approach(volume: Any, distance: Any, data: xr.Dataset) -> None:
     "along the direction where V = -1/2: they end on the lines over the corners of K",
     quick={**SIZES, "limit": 12.0, "times": 121},
 )
-def mixed(job: Job) -> xr.Dataset:
+def mixed(job: FigureJob) -> xr.Dataset:
     """z(t) in d = 2, 3 with the last eigenvalue of V equal to -1/2."""
     times = np.linspace(0.0, job.limit, job.times)
     data = xr.Dataset(coords={"time": times}, attrs={"end": job.end})

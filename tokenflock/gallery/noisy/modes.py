@@ -13,7 +13,7 @@ from ...meanfield.circle import Fourier
 from ...meanfield.stationary import branch
 from ...models import USA
 from ...plot.style import FAINT, PALETTE, REST
-from ..core import Album, Job
+from ..core import Album, FigureJob
 from ..key import mark, stroke
 
 ALBUM = Album("2510.20094")
@@ -29,7 +29,7 @@ ALBUM = Album("2510.20094")
     quick={"beta": 9.0, "modes": 64, "clusters": 3, "points": 60},
     paper={"modes": 192, "clusters": 4, "points": 200},
 )
-def cluster_branches(job: Job) -> xr.Dataset:
+def cluster_branches(job: FigureJob) -> xr.Dataset:
     """Free energy, growth rate and densities of the branches of degrees 1, 2, ..., in units of T_1."""
     on, model = Fourier(job.modes), USA(job.beta)
     degrees = np.arange(1, job.clusters + 1)

@@ -16,7 +16,7 @@ from ...meanfield.zonal import Zonal
 from ...models import SA, USA, NoisyUSA
 from ...observables import order_parameter
 from ...plot.style import FAINT, INK, PALETTE, REST
-from ..core import Album, Job
+from ..core import Album, FigureJob
 from ..key import mark, stroke
 
 ALBUM = Album("2606.05140")
@@ -47,7 +47,7 @@ ALBUM = Album("2606.05140")
     },
     paper={"steps": 24, "rest": 2000.0, "n": 4000, "token_steps": 4000, "size": 64},
 )
-def branches_figure(job: Job) -> xr.Dataset:
+def branches_figure(job: FigureJob) -> xr.Dataset:
     """Branches, a sweep down and up, and tokens, for beta = ratio beta_* in every dimension."""
     pieces, done = [], 0
     for d in job.dimensions:
@@ -61,7 +61,7 @@ def branches_figure(job: Job) -> xr.Dataset:
     return joined
 
 
-def _one_transition(job: Job, d: int, beta: float) -> xr.Dataset:
+def _one_transition(job: FigureJob, d: int, beta: float) -> xr.Dataset:
     on, start = Zonal(d, job.size), float(theory.critical_temperature(1, d, beta))
     found = branch(USA(beta), on, (job.lowest * start, 2 * start))
     folds, crossings = found.folds(), found.first_order_points()
@@ -95,7 +95,7 @@ def _filled(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def _swept(
-    job: Job, on: Zonal, beta: float, start: float, cooled: np.ndarray
+    job: FigureJob, on: Zonal, beta: float, start: float, cooled: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Order after `rest`/T_1 at each temperature, cooling from uniform and warming back up."""
     rest = job.rest / start
@@ -110,7 +110,7 @@ def _expected(found: Branch, temperature: float) -> float:
     return float(found.equation.scheme.order_parameter(found.at(temperature)[-1].state))
 
 
-def _tokens(job: Job, found: Branch, beta: float, start: float, warmth: float) -> float:
+def _tokens(job: FigureJob, found: Branch, beta: float, start: float, warmth: float) -> float:
     """Mean order over the last half of 6/T_1, from tokens drawn from the law of the branch."""
     end = 6.0 / start
     x0 = found.at(warmth * start)[-1].sample(job.n, job.seed)
@@ -213,7 +213,7 @@ def _draw_advantage(axes: Any, one: xr.Dataset) -> None:
     },
     paper={"betas": (1.9, 2.0, 2.2, 2.5, 2.75, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0), "size": 96},
 )
-def phase_diagram(job: Job) -> xr.Dataset:
+def phase_diagram(job: FigureJob) -> xr.Dataset:
     """T_c/T_1 and T_fold/T_1 for betas above beta_*; curvatures of USA and SA."""
     shape = (len(job.dimensions), len(job.betas))
     jump, fold = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -247,7 +247,7 @@ def phase_diagram(job: Job) -> xr.Dataset:
     )
 
 
-def _curvatures(job: Job, models: tuple[str, ...]) -> np.ndarray:
+def _curvatures(job: FigureJob, models: tuple[str, ...]) -> np.ndarray:
     """(T/T_1 - 1)/r^2 at the first point of the branch, r about 0.015."""
     makers = {"USA": USA, "SA": SA}
     found = np.zeros((len(models), len(job.dimensions), len(job.curved)))

@@ -13,7 +13,7 @@ from ...observables import order_parameter
 from ...plot.style import FAINT
 from ...space import Sphere
 from ...starts import uniform
-from ..core import Job
+from ..core import FigureJob
 from .album import ALBUM
 
 MODELS = {"SA": SA, "USA": USA}
@@ -28,7 +28,7 @@ MODELS = {"SA": SA, "USA": USA}
     quick={"n": 32, "samples": 8, "betas": (0.0, 0.1, 1.0, 4.0), "end": 8.0, "times": 65},
     paper={"n": 128, "samples": 64},
 )
-def kuramoto(job: Job) -> xr.Dataset:
+def kuramoto(job: FigureJob) -> xr.Dataset:
     """Mean order parameter over samples, by model, beta and time."""
     x0 = uniform(Sphere(2), job.n, job.seed, samples=job.samples)
     times = np.linspace(0.0, job.end, job.times)

@@ -11,7 +11,7 @@ from ...meanfield.laws import cosine
 from ...meanfield.limit import LimitError, limit_error
 from ...models import SA, USA, NoisyUSA
 from ...plot.style import FAINT, INK, PALETTE
-from ..core import Job
+from ..core import FigureJob
 from .album import ALBUM
 
 TEMPERATURE = 0.2
@@ -42,7 +42,7 @@ CASES = (("SA", "iid"), ("USA", "iid"), ("noisy USA", "iid"), ("SA", "quantiles"
     },
     paper={"ns": (64, 256, 1024, 4096, 16384), "draws": 32, "steps": 256, "many": 1_000_000},
 )
-def mean_field_limit(job: Job) -> xr.Dataset:
+def mean_field_limit(job: FigureJob) -> xr.Dataset:
     """Root mean square of W2 over the draws, its fitted rate, and one run of `many` tokens."""
     found = []
     for index, (name, start) in enumerate(CASES):
@@ -63,7 +63,7 @@ def mean_field_limit(job: Job) -> xr.Dataset:
     )
 
 
-def _errors(job: Job, name: str, start: Any, ns: Any, seeds: Any) -> LimitError:
+def _errors(job: FigureJob, name: str, start: Any, ns: Any, seeds: Any) -> LimitError:
     return limit_error(
         MODELS[name](job.beta),
         cosine(0.5),
@@ -76,7 +76,7 @@ def _errors(job: Job, name: str, start: Any, ns: Any, seeds: Any) -> LimitError:
     )
 
 
-def _of_many(job: Job) -> list[float]:
+def _of_many(job: FigureJob) -> list[float]:
     """W2 of one run of `many` tokens without noise; none where it is 0."""
     if not job.many:
         return [np.nan] * len(CASES)

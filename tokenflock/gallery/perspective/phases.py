@@ -17,7 +17,7 @@ from ...plot.views import CircleView
 from ...space import Sphere
 from ...starts import uniform
 from ...weights import Weights
-from ..core import Job
+from ..core import FigureJob
 from .album import ALBUM
 
 DELTA = 1e-3
@@ -27,7 +27,7 @@ SAME_ANGLE = float(np.arccos(1 - DELTA))
 MOST_NUMBERS = 2**25
 
 
-def phase_diagram(job: Job, x0: Measure, weights: Weights | None = None) -> np.ndarray:
+def phase_diagram(job: FigureJob, x0: Measure, weights: Weights | None = None) -> np.ndarray:
     """P(<x_i, x_j>(t) >= 1 - delta) over pairs and samples, (beta, time)."""
     betas = np.linspace(job.beta_low, job.beta_high, job.betas)
     save = Save(at=np.linspace(0.0, job.end, job.times), observe=[pair_fraction(DELTA)])
@@ -53,7 +53,7 @@ def in_own_span(x0: Measure) -> Measure:
     return Measure(Sphere(x0.n), np.swapaxes(triangular, -1, -2))
 
 
-def collapse_curve(job: Job, betas: np.ndarray) -> np.ndarray:
+def collapse_curve(job: FigureJob, betas: np.ndarray) -> np.ndarray:
     """The time at which gamma_beta(t) = 1 - delta from the orthogonal start, for the same n."""
     return np.asarray(theory.equiangular_time(1 - DELTA, job.n, betas))
 
@@ -76,7 +76,7 @@ def collapse_curve(job: Job, betas: np.ndarray) -> np.ndarray:
     },
     paper={"samples": (1024,) * 6, "betas": 90, "times": 200},
 )
-def phase_diagrams(job: Job) -> xr.Dataset:
+def phase_diagrams(job: FigureJob) -> xr.Dataset:
     """The fraction of pairs closer than delta, by dimension, beta and time."""
     betas = np.linspace(job.beta_low, job.beta_high, job.betas)
     panels = []
@@ -167,7 +167,7 @@ def paint(axes: Any, data: xr.Dataset, probability: xr.DataArray) -> Any:
     },
     paper={"samples": 1024, "betas": 90, "times": 200},
 )
-def circle_zoom(job: Job) -> xr.Dataset:
+def circle_zoom(job: FigureJob) -> xr.Dataset:
     """The d = 2 diagram, and the tokens of one start at the shown betas and moments."""
     betas = np.linspace(job.beta_low, job.beta_high, job.betas)
     x0 = uniform(Sphere(2), job.n, job.seed, samples=job.samples)

@@ -11,7 +11,7 @@ from ...random_weights import Ginibre, PositiveSemidefinite, Product, RandomWeig
 from ...space import Sphere
 from ...starts import uniform
 from ...weights import Weights
-from ..core import Job
+from ..core import FigureJob
 from .album import ALBUM
 from .phases import (
     DELTA,
@@ -61,7 +61,7 @@ def ensemble(panel: str, d: int, seed: int) -> Weights:
     },
     paper={"samples": 1024, "betas": 90, "times": 200, "end": 30.0},
 )
-def random_weights(job: Job) -> xr.Dataset:
+def random_weights(job: FigureJob) -> xr.Dataset:
     """The fraction of pairs closer than delta; one draw of matrices per panel, many starts."""
     betas = np.linspace(job.beta_low, job.beta_high, job.betas)
     x0 = uniform(Sphere(job.d), job.n, job.seed, samples=job.samples)

@@ -16,7 +16,7 @@ from ...plot.style import PALETTE, styled
 from ...plot.views import SphereView
 from ...space import Sphere
 from ...starts import hemisphere, uniform
-from ..core import Job
+from ..core import FigureJob
 from .album import ALBUM
 
 STARTS = {"sphere": uniform, "half sphere": hemisphere}
@@ -32,7 +32,7 @@ MODELS = {"SA": SA, "USA": USA}
     quick={"n": 64, "beta": 1.0, "end": 15.0, "frames": 76, "shown": (0.0, 1.0, 3.0, 15.0)},
     paper={"frames": 151},
 )
-def movies(job: Job) -> xr.Dataset:
+def movies(job: FigureJob) -> xr.Dataset:
     """Tokens and cluster counts by model, start and time."""
     times = np.linspace(0.0, job.end, job.frames)
     starts = {name: law(Sphere(3), job.n, job.seed) for name, law in STARTS.items()}

@@ -21,7 +21,7 @@ from .choose import (
     wants_transform,
 )
 from .fallback import spectral_rows
-from .plan import Plan, block_size, make_plan, wide_dtype
+from .plan import SpectralPlan, block_size, make_plan, wide_dtype
 
 
 class Spectral(Reduction):
@@ -89,7 +89,7 @@ class Spectral(Reduction):
         settled = self if self.span is not None else self.settle([problem.task()])
         return _rows(problem, settled._plan(problem))
 
-    def _plan(self, problem: Problem) -> Plan:
+    def _plan(self, problem: Problem) -> SpectralPlan:
         refuse_unsupported(problem.kind, problem.mask, problem.unit_keys)
         refuse_other_rows(problem)
         assert self.degree is not None
@@ -118,6 +118,6 @@ class Spectral(Reduction):
 
 
 @eqx.filter_jit
-def _rows(problem: Problem, plan: Plan) -> Float[Array, "rows m"]:
+def _rows(problem: Problem, plan: SpectralPlan) -> Float[Array, "rows m"]:
     dtype = problem.values.dtype
     return spectral_rows(problem.cast(wide_dtype()), plan).astype(dtype)

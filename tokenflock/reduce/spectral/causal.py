@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..base import Problem
 from .blocks import Compensated, Rows, Tokens, as_rows, at_features, sums_of_features
-from .plan import Plan, chunk_size
+from .plan import SpectralPlan, chunk_size
 from .rows import coefficients, finish, pair_weights, row_features, weighted_moments
 
 
@@ -30,7 +30,7 @@ class Decay(NamedTuple):
 
 
 def causal_rows(
-    problem: Problem, plan: Plan, good: Bool[Array, " rows"] | None
+    problem: Problem, plan: SpectralPlan, good: Bool[Array, " rows"] | None
 ) -> tuple[Float[Array, "rows m"], Bool[Array, " rows"]]:
     """Every row against the tokens before it: O(n (features + chunk))."""
     n = problem.keys.shape[0]

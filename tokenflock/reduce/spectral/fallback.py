@@ -19,14 +19,14 @@ from ..base import Problem
 from .blocks import cut, unit
 from .causal import causal_rows
 from .full import full_rows
-from .plan import Plan
+from .plan import SpectralPlan
 
 # Rows of one direct sum, and columns of one tile of it.
 ROWS, COLUMNS = 128, 2048
 
 
 def series_rows(
-    problem: Problem, plan: Plan, good: Bool[Array, " rows"] | None = None
+    problem: Problem, plan: SpectralPlan, good: Bool[Array, " rows"] | None = None
 ) -> tuple[Float[Array, "rows m"], Bool[Array, " rows"]]:
     """The sums of the series, 0 on rows where they may be off by more than tol; and where they are not."""
     rows = full_rows if problem.mask.sees_all else causal_rows
@@ -34,20 +34,22 @@ def series_rows(
 
 
 @eqx.filter_custom_vjp
-def spectral_rows(problem: Problem, plan: Plan) -> Float[Array, "rows m"]:
+def spectral_rows(problem: Problem, plan: SpectralPlan) -> Float[Array, "rows m"]:
     """The sums of every row, each within the plan's tolerance."""
     out, good = series_rows(problem, plan)
     return _with_direct_rows(problem, out, good)
 
 
 @spectral_rows.def_fwd
-def _forward(perturbed: Any, problem: Problem, plan: Plan) -> tuple[Array, Array]:
+def _forward(perturbed: Any, problem: Problem, plan: SpectralPlan) -> tuple[Array, Array]:
     out, good = series_rows(problem, plan)
     return _with_direct_rows(problem, out, good), good
 
 
 @spectral_rows.def_bwd
-def _backward(good: Array, cotangent: Array, perturbed: Any, problem: Problem, plan: Plan) -> Any:
+def _backward(
+    good: Array, cotangent: Array, perturbed: Any, problem: Problem, plan: SpectralPlan
+) -> Any:
     numbers, rest = eqx.partition(problem, eqx.is_inexact_array)
     plan = dataclasses.replace(plan, transform=None)
 

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..base import Problem
 from .blocks import Compensated, Rows, Tokens, as_rows, at_features, sums_of_features
-from .plan import Plan
+from .plan import SpectralPlan
 from .rows import (
     Scale,
     coefficients,
@@ -22,7 +22,7 @@ from .transforms import transformed_moments, transformed_sums
 
 
 def full_rows(
-    problem: Problem, plan: Plan, good: Bool[Array, " rows"] | None
+    problem: Problem, plan: SpectralPlan, good: Bool[Array, " rows"] | None
 ) -> tuple[Float[Array, "rows m"], Bool[Array, " rows"]]:
     """Every row against every token: O((n + rows) features), one block of features at a time."""
     count = problem.queries.shape[0]
@@ -61,7 +61,7 @@ def own_terms(problem: Problem, queries: Array, own: Tokens, reference: Array) -
     return own.masses * pair_weights(problem, products, reference) * own.values
 
 
-def moments(tokens: Tokens, plan: Plan) -> Float[Array, "f m"]:
+def moments(tokens: Tokens, plan: SpectralPlan) -> Float[Array, "f m"]:
     """M_f = sum_j w_j f(k_j) [v_j, 1]: the last column is the partition's."""
 
     @jax.checkpoint

@@ -30,7 +30,7 @@ FINEST_TRANSFORM = 2e-14
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class SpectralPlan:
     """A zonal series cut at a degree, with the arguments it serves and the error it makes there."""
 
     basis: Basis
@@ -79,7 +79,7 @@ def choose_basis(d: int, degree: int, kind: Kind, own: bool) -> Basis:
 
 def make_plan(
     problem: Problem, tol: float, degree: int, span: float, reach: float, transform: bool = False
-) -> Plan:
+) -> SpectralPlan:
     """The plan of one problem from the choices of a settled `Spectral`."""
     basis = choose_basis(problem.keys.shape[1], degree, problem.kind, problem.own_keys)
     dimension = 2 if isinstance(basis, Products) else problem.keys.shape[1]
@@ -88,7 +88,7 @@ def make_plan(
     if transform and isinstance(basis, Fourier) and problem.mask.sees_all:
         precision = transform_precision(basis, span, tol)
     extra = 0.0 if precision is None else transform_error(basis, precision)
-    return Plan(
+    return SpectralPlan(
         basis=basis,
         d=dimension,
         top=max(basis.degree, series.smallest_degree(span, dimension, series.NOTHING)) + 2,

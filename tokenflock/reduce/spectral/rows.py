@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 from ...kinds import safe_divide
 from ..base import Problem
 from . import series
-from .plan import Plan
+from .plan import SpectralPlan
 from .products import monomials
 
 # Arguments are compared with the range of a series up to their own rounding.
@@ -34,7 +34,7 @@ class Scale(NamedTuple):
     in_range: Bool[Array, "*any"]
 
 
-def coefficients(problem: Problem, plan: Plan) -> Coefficients:
+def coefficients(problem: Problem, plan: SpectralPlan) -> Coefficients:
     """The coefficients of a problem's kind, as far as they do not depend on the row."""
     factor = problem.kind.exponent
     if factor is None:
@@ -47,7 +47,7 @@ def coefficients(problem: Problem, plan: Plan) -> Coefficients:
     return Coefficients(_in_basis(law, plan), argument, error)
 
 
-def _computed(problem: Problem, plan: Plan) -> Coefficients:
+def _computed(problem: Problem, plan: SpectralPlan) -> Coefficients:
     found, left_out, largest = series.computed(
         problem.kind, problem.beta, plan.radius, plan.d, plan.basis.degree
     )
@@ -58,20 +58,22 @@ def _computed(problem: Problem, plan: Plan) -> Coefficients:
     return Coefficients(found, jnp.zeros_like(problem.beta), error)
 
 
-def _in_basis(found: Float[Array, " degrees"], plan: Plan) -> Float[Array, " degrees"]:
+def _in_basis(found: Float[Array, " degrees"], plan: SpectralPlan) -> Float[Array, " degrees"]:
     """Coefficients of the polynomials that the groups of features sum to."""
     if not plan.polynomial:
         return found
     return found @ jnp.asarray(monomials(plan.basis.degree), found.dtype)
 
 
-def weighted_moments(held: Float[Array, "*b f m"], shared: Coefficients, plan: Plan) -> Array:
+def weighted_moments(
+    held: Float[Array, "*b f m"], shared: Coefficients, plan: SpectralPlan
+) -> Array:
     """Moments times the coefficients that all rows share."""
     return held if shared.values is None else shared.values[plan.basis.groups, None] * held
 
 
 def shared_scale(
-    problem: Problem, plan: Plan, shared: Coefficients, queries: Float[Array, "d c"]
+    problem: Problem, plan: SpectralPlan, shared: Coefficients, queries: Float[Array, "d c"]
 ) -> Scale:
     """The scale of rows whose coefficients are shared."""
     assert shared.reference is not None
@@ -83,7 +85,7 @@ def shared_scale(
 
 def row_features(
     problem: Problem,
-    plan: Plan,
+    plan: SpectralPlan,
     shared: Coefficients,
     queries: Float[Array, "d c"],
     of_keys: Float[Array, "f c"] | None = None,
@@ -100,7 +102,9 @@ def row_features(
     return plan.basis.features(queries / plan.radius), scale
 
 
-def _own_law(problem: Problem, plan: Plan, queries: Float[Array, "d c"]) -> tuple[Array, Scale]:
+def _own_law(
+    problem: Problem, plan: SpectralPlan, queries: Float[Array, "d c"]
+) -> tuple[Array, Scale]:
     factor = problem.kind.exponent
     assert factor is not None
     lengths, directions = _polar(queries)
@@ -131,7 +135,7 @@ def pair_weights(
 
 def finish(
     problem: Problem,
-    plan: Plan,
+    plan: SpectralPlan,
     shared: Coefficients,
     scale: Scale,
     total: Float[Array, "m c"],
@@ -153,7 +157,7 @@ def finish(
 
 def _within_bound(
     problem: Problem,
-    plan: Plan,
+    plan: SpectralPlan,
     shared: Coefficients,
     scale: Scale,
     partition: Float[Array, " c"],

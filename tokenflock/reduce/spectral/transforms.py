@@ -14,7 +14,7 @@ from jax.custom_batching import sequential_vmap
 from jaxtyping import Array, Complex, Float
 
 from .blocks import Tokens
-from .plan import Plan
+from .plan import SpectralPlan
 
 
 def available() -> bool:
@@ -22,7 +22,7 @@ def available() -> bool:
     return importlib.util.find_spec("jax_finufft") is not None
 
 
-def transformed_moments(tokens: Tokens, plan: Plan) -> Float[Array, "f m"]:
+def transformed_moments(tokens: Tokens, plan: SpectralPlan) -> Float[Array, "f m"]:
     """sum_j w_j cos(k phi_j) [v_j, 1] and the same with sines: what `moments` gives."""
     degree, masses = plan.basis.degree, tokens.masses.reshape(-1)
     values = jnp.swapaxes(tokens.values, 0, 1).reshape(-1, masses.size)
@@ -42,7 +42,7 @@ def transformed_moments(tokens: Tokens, plan: Plan) -> Float[Array, "f m"]:
 
 
 def transformed_sums(
-    held: Float[Array, "f m"], queries: Float[Array, "blocks 2 c"], plan: Plan
+    held: Float[Array, "f m"], queries: Float[Array, "blocks 2 c"], plan: SpectralPlan
 ) -> Float[Array, "blocks m c"]:
     """The trigonometric polynomials with the weighted moments as coefficients, at every row."""
     degree, channels = plan.basis.degree, held.shape[1]
