@@ -127,7 +127,7 @@ def test_covariances_that_are_refused():
     ):
         with pytest.raises(InputError, match=says):
             gaussian_density(MEAN, covariance)
-    with pytest.raises(InputError, match="normal"):
+    with pytest.raises(InputError, match="gaussian_density"):
         Density.from_law(Moments(2), lambda x: jnp.ones(x.shape[0]))
     with pytest.raises(InputError, match="tokens"):
         gaussian_density(MEAN, COVARIANCE).as_measure()
