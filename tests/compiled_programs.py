@@ -11,13 +11,18 @@ MOST_MAPS = 30_000
 # run, map hundreds of pages each, and must still stay below the limit.
 PROGRAMS_BETWEEN = 20
 
-_made = 0
+_made, _made_at_last_look = 0, 0
 
 
 def _count(event, duration, **details):
     global _made
     if event == "/jax/core/compile/backend_compile_duration":
         _made += 1
+
+
+def programs_made():
+    """How many programs JAX has compiled, or read from its cache, since counting began."""
+    return _made
 
 
 def count_programs():
@@ -29,10 +34,10 @@ def count_programs():
 
 def make_room():
     """Forget compiled programs once they fill most of what a process may map."""
-    global _made
-    if _made < PROGRAMS_BETWEEN or not MAPS.exists():
+    global _made_at_last_look
+    if _made - _made_at_last_look < PROGRAMS_BETWEEN or not MAPS.exists():
         return
-    _made = 0
+    _made_at_last_look = _made
     if len(MAPS.read_bytes().splitlines()) > MOST_MAPS:
         import jax
 

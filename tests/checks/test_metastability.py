@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from named_kinds import named_kind
 
 import tokenflock as flock
 from tokenflock import theory
@@ -153,7 +154,7 @@ def test_T25_K5_1_growth_rates_of_the_particle_field(name, beta):
             )
             wave = np.exp(-1j * k * theta)
             measured = (np.mean(-1j * k * rate * wave) / np.mean(wave)).real
-            expected = float(theory.growth_rate(k, 2, beta, model=model))
+            expected = float(theory.growth_rate(k, 2, beta, kind=named_kind(model)))
             assert measured == pytest.approx(expected, rel=1e-6)
             if model == name:
                 assert expected == pytest.approx(printed, abs=1e-5)

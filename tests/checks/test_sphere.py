@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from named_kinds import named_kind
 from scipy.linalg import expm
 
 import tokenflock as flock
@@ -120,7 +121,7 @@ def test_T06_K1_7_orthogonal_start_follows_the_scalar_ode(name):
         atol=1e-11,
         save=flock.Save(at=times, states=True),
     )
-    gamma = theory.equiangular_gamma(run.time, n=8, beta=beta, model=name)
+    gamma = theory.equiangular_gamma(run.time, n=8, beta=beta, kind=named_kind(name))
     gram = inner(run)
     pairs = ~np.eye(8, dtype=bool)
     assert np.max(np.abs(gram[:, pairs] - np.asarray(gamma)[:, None])) < 1e-8

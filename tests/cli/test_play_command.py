@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -68,11 +67,9 @@ def test_it_says_where_it_plays_and_ctrl_c_ends_everything(tmp_path):
             page = OpenPage(socket)
             page.say(ENDLESS)
             page.hear_until("compiling")
-            asked = time.monotonic()
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=20)
         assert process.returncode == 0
-        assert time.monotonic() - asked < 8
         assert errors == ""
         until(lambda: not any(map(is_alive, workers)), "workers outlive the server")
 

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from named_kinds import named_kind
 
 from tokenflock import theory
 from tokenflock.gallery.metastability import STAIRCASE, closing_gaps, kinetic, plateaus, staircase
@@ -53,7 +54,7 @@ def test_the_last_merge_takes_the_time_of_two_clusters():
     gap = np.arccos(1 - data.gap.values[-1])
     for beta in BETAS:
         expected = theory.log_two_cluster_lifetime(
-            gap, 1e-3, 0.6, 0.4, beta, "USA", "metastability"
+            gap, 1e-3, 0.6, 0.4, beta, named_kind("USA", "metastability")
         )
         clock = data.log_time.sel(beta=beta).values
         end = clock[np.isfinite(clock)].max()

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from named_kinds import named_kind
 from scipy.special import iv
 
 import tokenflock as flock
@@ -157,7 +158,9 @@ def test_growth_rates_of_all_modes(label):
 @pytest.mark.slow
 def test_growth_of_all_modes_in_time_for_a_batch_of_beta():
     betas = np.array([1.0, 5.0, 7.0])
-    rates = np.array([[theory.growth_rate(k, 2, b, "USA") for k in range(1, 7)] for b in betas])
+    rates = np.array(
+        [[theory.growth_rate(k, 2, b, named_kind("USA")) for k in range(1, 7)] for b in betas]
+    )
 
     def bumps(x):
         theta = jnp.arctan2(x[:, 1], x[:, 0])

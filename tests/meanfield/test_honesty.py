@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from named_kinds import named_kind
 from scipy.special import gammaln, ive
 
 import tokenflock as flock
@@ -84,7 +85,9 @@ def test_kernel_numbers_against_scipy(d, beta):
 
 def test_growth_rates_at_large_beta():
     measured = flock.meanfield.growth_rates(flock.SA(1e5), flock.meanfield.Fourier(40), [1, 5, 20])
-    np.testing.assert_allclose(measured, theory.growth_rate([1, 5, 20], 2, 1e5, "SA"), rtol=1e-9)
+    np.testing.assert_allclose(
+        measured, theory.growth_rate([1, 5, 20], 2, 1e5, named_kind("SA")), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize(

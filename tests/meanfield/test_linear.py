@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from named_kinds import named_kind
 
 import tokenflock as flock
 from tokenflock import theory
@@ -128,7 +129,7 @@ def test_transitions_are_where_two_rates_meet():
 # Noise damps degree 1 at the rate (d - 1) T: 0.1 in every dimension, so that some degrees grow.
 MEASURED = {
     "USA": (lambda d: flock.USA(5.0), lambda k, d: theory.growth_rate(k, d, 5.0)),
-    "SA": (lambda d: flock.SA(5.0), lambda k, d: theory.growth_rate(k, d, 5.0, "SA")),
+    "SA": (lambda d: flock.SA(5.0), lambda k, d: theory.growth_rate(k, d, 5.0, named_kind("SA"))),
     "noisy": (
         lambda d: flock.NoisyUSA(2.0, 0.1 / (d - 1)),
         lambda k, d: theory.noisy_growth_rate(k, d, 2.0, 0.1 / (d - 1)),
@@ -174,7 +175,9 @@ def test_runs_on_the_sphere(name):
 def test_runs_of_sums_over_nodes(on):
     d, degrees = on.space.d, np.arange(1, 5)
     found = growth_rates_of_runs(summed("SA", 5.0, d), on, degrees)
-    np.testing.assert_allclose(found, theory.growth_rate(degrees, d, 5.0, "SA"), rtol=1e-4)
+    np.testing.assert_allclose(
+        found, theory.growth_rate(degrees, d, 5.0, named_kind("SA")), rtol=1e-4
+    )
 
 
 def test_models_with_a_direction_are_refused():

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from named_kinds import named_kind
 
 import tokenflock as flock
 from tokenflock import theory
@@ -101,7 +102,9 @@ def test_sign_of_the_curvature_changes_at_beta_star():
             < theory.pitchfork_curvature(d, 1.01 * star)
         )
         # SA's pitchfork is continuous at every beta we know
-        assert np.all(theory.pitchfork_curvature(d, np.geomspace(1e-3, 300, 60), "SA") < 0)
+        assert np.all(
+            theory.pitchfork_curvature(d, np.geomspace(1e-3, 300, 60), named_kind("SA")) < 0
+        )
     # beta = 0: the known sqrt((d+2)(kappa-d))/d of order_parameter
     for d in (2, 5):
         r = theory.order_parameter(d * (1 + 1e-8), d)

@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -323,7 +322,7 @@ def _damage(path, damage):
             database.execute(change[damage])
 
 
-def test_a_thousand_runs_in_a_moment(tmp_path):
+def test_a_thousand_runs_are_read_once(tmp_path, monkeypatch):
     first = made_label(tmp_path / "runs" / "r0000")
     text = (first / "trajectory.zarr" / "zarr.json").read_text()
     for number in range(1, 1000):
@@ -335,13 +334,10 @@ def test_a_thousand_runs_in_a_moment(tmp_path):
         *(sys.executable, "-m", "tokenflock", "list", "runs", str(tmp_path)),
         *("--where", "beta > 4 and model == 'SA'", "--sort", "-beta", "--json"),
     ]
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        seconds.append(time.perf_counter() - start)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = json.loads(done.stdout)["runs"]
     assert len(rows) == 1000 - 401
     assert rows[0]["settings"]["model.beta"] == 9.99
-    # Other tests share the cores: the best of two, once indexed.
-    assert min(seconds[1:]) < 2.5, seconds
+    # What was indexed is read from the index: no result is opened again, by this process or another.
+    monkeypatch.setattr(catalogue, "read_facts", lambda path: pytest.fail(f"{path} is read again"))
+    assert len(list_records([tmp_path]).records) == 1000

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -42,9 +41,7 @@ class TestHostile:
         return place
 
     def test_what_is_good_is_listed_and_no_more(self, traps):
-        start = time.monotonic()
         found = list_records([traps])
-        assert time.monotonic() - start < 5
         assert names(found) == ["good"]
 
     def test_names_of_every_sort(self, tmp_path):

@@ -1,9 +1,9 @@
 """Conditions: what they mean, and that nothing but a condition is ever run."""
 
+import itertools
 import math
 import re
 import sqlite3
-import time
 import warnings
 from pathlib import Path
 
@@ -153,10 +153,8 @@ def test_the_database_allows_nothing_even_if_words_get_through():
 
 def test_time_is_limited():
     evaluator = Evaluator(parse_where("beta > 4", NAMES), seconds=0.2)
-    start = time.monotonic()
     with pytest.raises(InputError, match="takes longer"):
-        evaluator.count([1.0] for _ in iter(int, 1))
-    assert time.monotonic() - start < 5
+        evaluator.count([1.0] for _ in itertools.repeat(None))
 
 
 def test_long_patterns_are_refused_and_slow_ones_bounded():

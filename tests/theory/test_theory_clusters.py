@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from named_kinds import named_kind
 from scipy.integrate import quad, solve_ivp
 from scipy.optimize import minimize
 
@@ -22,7 +23,7 @@ def turn(x, v):
 def test_K1_15_two_token_rate(particles, model, convention):
     x = on_circle(0.4, 1.9)
     speed = turn(x, particles.field(x, 2.3, model, convention))
-    expected = theory.two_token_rate(1.5, 2.3, model, convention)
+    expected = theory.two_token_rate(1.5, 2.3, named_kind(model, convention))
     assert speed[1] - speed[0] == pytest.approx(expected, rel=1e-13)
     assert expected < 0
 
@@ -35,8 +36,10 @@ def test_K1_15_two_token_time():
 @pytest.mark.parametrize(("model", "convention"), MODELS)
 def test_two_tokens_are_equiangular_with_n_2(model, convention):
     beta = np.array([0.0, 0.5, 6.0])
-    lifetime = theory.two_cluster_lifetime(2.2, 0.3, 0.5, 0.5, beta, model, convention)
-    closed = theory.equiangular_time(np.cos(0.3), 2, beta, np.cos(2.2), model, convention)
+    lifetime = theory.two_cluster_lifetime(2.2, 0.3, 0.5, 0.5, beta, named_kind(model, convention))
+    closed = theory.equiangular_time(
+        np.cos(0.3), 2, beta, np.cos(2.2), named_kind(model, convention)
+    )
     np.testing.assert_allclose(lifetime, closed, rtol=1e-11)
 
 
@@ -44,7 +47,7 @@ def test_two_tokens_are_equiangular_with_n_2(model, convention):
 def test_two_cluster_rate_is_the_field_of_repeated_tokens(particles, model, convention):
     x = on_circle(*[0.2] * 3, *[2.0] * 5)
     speed = turn(x, particles.field(x, 1.9, model, convention))
-    expected = theory.two_cluster_rate(1.8, 3 / 8, 5 / 8, 1.9, model, convention)
+    expected = theory.two_cluster_rate(1.8, 3 / 8, 5 / 8, 1.9, named_kind(model, convention))
     assert speed[-1] - speed[0] == pytest.approx(expected, rel=1e-12)
 
 
@@ -65,7 +68,7 @@ def test_K3_4_lifetime_by_integrating_the_flow(model, convention):
 
     arrived.terminal = True
     run = solve_ivp(
-        lambda t, phi: theory.two_cluster_rate(phi, p, q, beta, model, convention),
+        lambda t, phi: theory.two_cluster_rate(phi, p, q, beta, named_kind(model, convention)),
         (0, 1e6),
         [2.4],
         "DOP853",
@@ -73,7 +76,7 @@ def test_K3_4_lifetime_by_integrating_the_flow(model, convention):
         rtol=1e-12,
         atol=1e-13,
     )
-    lifetime = theory.two_cluster_lifetime(2.4, 0.4, p, q, beta, model, convention)
+    lifetime = theory.two_cluster_lifetime(2.4, 0.4, p, q, beta, named_kind(model, convention))
     assert run.t_events[0][0] == pytest.approx(lifetime, rel=1e-9)
 
 
@@ -94,11 +97,15 @@ def test_K3_4_log_lifetime_at_large_beta():
 def test_K6_2_antipodal_growth():
     beta = 1.3
     assert theory.antipodal_growth_rate(0.5, 0.5, beta) == pytest.approx(2 / (1 + np.exp(2.6)))
-    assert theory.antipodal_growth_rate(0.3, 0.7, beta, "USA") == pytest.approx(np.exp(-1.3))
+    assert theory.antipodal_growth_rate(0.3, 0.7, beta, named_kind("USA")) == pytest.approx(
+        np.exp(-1.3)
+    )
     h = 1e-5
     for model, convention in MODELS:
-        slope = -theory.two_cluster_rate(np.pi - h, 0.3, 0.7, beta, model, convention) / h
-        expected = theory.antipodal_growth_rate(0.3, 0.7, beta, model, convention)
+        slope = (
+            -theory.two_cluster_rate(np.pi - h, 0.3, 0.7, beta, named_kind(model, convention)) / h
+        )
+        expected = theory.antipodal_growth_rate(0.3, 0.7, beta, named_kind(model, convention))
         assert slope == pytest.approx(expected, rel=1e-8)
 
 
@@ -235,7 +242,7 @@ def test_K5_6_pairing_law_golden():
 def test_K5_6_pairing_law_of_three_clusters(particles, model):
     masses, beta = np.array([0.3, 0.2, 0.5]), 60.0
     x0 = np.array([[1, 0, 0], [np.cos(0.8), np.sin(0.8), 0], [0, 0, 1.0]])
-    rate = theory.pairing_rate(0.3, 0.2, model=model)
+    rate = theory.pairing_rate(0.3, 0.2, kind=named_kind(model, "metastability"))
     assert rate == pytest.approx(0.2 / 0.3 + 0.3 / 0.2 if model == "SA" else 0.5)
 
     def velocity(s, y):
@@ -262,26 +269,28 @@ def test_merge_fraction_by_integration(model, beta):
     masses, s = (0.15, 0.4), np.linspace(0, 0.5, 5)
     first, second = slow_clock_pair(masses, beta, model, s)
     fraction = first[-1] / (first[-1] + 0.8 - second[-1])
-    assert theory.merge_fraction(*masses, model) == pytest.approx(fraction, abs=1e-4)
+    assert theory.merge_fraction(*masses, named_kind(model)) == pytest.approx(fraction, abs=1e-4)
 
 
 def test_merge_point():
     x, y = np.array([1.0, 0, 0]), np.array([np.cos(1.1), 0, np.sin(1.1)])
-    point = theory.merge_point(x, y, 0.3, 0.1, "USA")
+    point = theory.merge_point(x, y, 0.3, 0.1, named_kind("USA"))
     np.testing.assert_allclose(point, [np.cos(1.1 / 4), 0, np.sin(1.1 / 4)], atol=1e-15)
-    point = theory.merge_point(x, y, 0.3, 0.1, "SA")
+    point = theory.merge_point(x, y, 0.3, 0.1, named_kind("SA"))
     np.testing.assert_allclose(point, [np.cos(0.11), 0, np.sin(0.11)], atol=1e-15)
-    batch = theory.merge_point(np.stack([x, x]), np.stack([y, x]), [0.3, 0.2], [0.1, 0.5], "SA")
+    batch = theory.merge_point(
+        np.stack([x, x]), np.stack([y, x]), [0.3, 0.2], [0.1, 0.5], named_kind("SA")
+    )
     np.testing.assert_allclose(batch, [point, x], atol=1e-15)
     with pytest.raises(ValueError, match="antipodal"):
         theory.merge_point(x, -x, 0.5, 0.5)
 
 
 def test_perspective_pairing_rate_carries_the_exponential():
-    fast = theory.pairing_rate(0.3, 0.2, 4.0, "USA", "perspective")
+    fast = theory.pairing_rate(0.3, 0.2, 4.0, named_kind("USA", "perspective"))
     assert fast == pytest.approx(0.5 * np.exp(4.0))
     with pytest.raises(ValueError, match="pass beta"):
-        theory.pairing_rate(0.3, 0.2, model="USA", convention="perspective")
+        theory.pairing_rate(0.3, 0.2, kind=named_kind("USA", "perspective"))
 
 
 def test_M7_descent():

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from named_kinds import named_kind
 from scipy.integrate import quad, solve_ivp
 
 from tokenflock import theory
+from tokenflock.kinds import Hardmax
 from tokenflock.theory._special import scaled_e1, scaled_ei
 
 BETAS = np.array([0.0, 1, 2, 4, 6, 8, 9])
@@ -25,7 +27,7 @@ def reference_rate(g, n, beta, model, convention):
 @pytest.mark.parametrize(("n", "model"), TABLE)
 @pytest.mark.parametrize("method", ["closed", "quadrature"])
 def test_K1_8_time_table(n, model, method):
-    times = theory.equiangular_time(0.999, n, BETAS, model=model, method=method)
+    times = theory.equiangular_time(0.999, n, BETAS, kind=named_kind(model), method=method)
     expected = np.array(TABLE[n, model])
     known = np.isfinite(expected)
     np.testing.assert_allclose(times[known], expected[known], rtol=0, atol=5.1e-7)
@@ -37,7 +39,9 @@ def test_K1_8_closed_form_agrees_with_adaptive_quadrature_from_any_start(model, 
         arguments = (n, beta, model, convention)
         expected = quad(lambda g, a=arguments: 1 / reference_rate(g, *a), start, stop)[0]
         for method in ("closed", "quadrature"):
-            time = theory.equiangular_time(stop, n, beta, start, model, convention, method)
+            time = theory.equiangular_time(
+                stop, n, beta, start, named_kind(model, convention), method
+            )
             assert time == pytest.approx(expected, rel=1e-9)
 
 
@@ -62,7 +66,7 @@ def test_K1_8_gamma_solves_the_ode(model, convention):
         rtol=1e-12,
         atol=1e-14,
     )
-    gamma = theory.equiangular_gamma(times, n, beta, start, model, convention)
+    gamma = theory.equiangular_gamma(times, n, beta, start, named_kind(model, convention))
     np.testing.assert_allclose(gamma, path.y[0], rtol=0, atol=1e-10)
 
 
@@ -74,7 +78,7 @@ def test_rate_is_the_particle_field(particles, model, convention, rho):
     v = particles.field(x, beta, model, convention)
     gram_rate = v @ x.T + x @ v.T
     off_diagonal = gram_rate[~np.eye(n, dtype=bool)]
-    expected = theory.equiangular_rate(rho, n, beta, model, convention)
+    expected = theory.equiangular_rate(rho, n, beta, named_kind(model, convention))
     np.testing.assert_allclose(off_diagonal, expected, rtol=0, atol=1e-13)
 
 
@@ -97,7 +101,7 @@ def test_K1_8_flat_attention():
     np.testing.assert_allclose(theory.flat_attention_gamma(t, 2), np.tanh(t), atol=1e-15)
     expected = (np.exp(2 * t) - 1) / (np.exp(2 * t) + 31)
     for model in ("SA", "USA"):
-        gamma = theory.equiangular_gamma(t, 32, 0, model=model)
+        gamma = theory.equiangular_gamma(t, 32, 0, kind=named_kind(model))
         np.testing.assert_allclose(gamma, expected, rtol=0, atol=1e-12)
     tiny = theory.equiangular_gamma(t, 32, 1e-9, 0.2)
     np.testing.assert_allclose(tiny, theory.flat_attention_gamma(t, 32, 0.2), atol=1e-8)
@@ -106,12 +110,12 @@ def test_K1_8_flat_attention():
 @pytest.mark.parametrize(("model", "convention"), MODELS)
 def test_K1_9_tail_slope(model, convention):
     n, beta = 32, 3.0
-    start = theory.equiangular_time(1 - 1e-4, n, beta, model=model, convention=convention)
-    times = start + np.array([0, 1.0]) / theory.tail_rate(beta, model, convention)
-    gap = theory.equiangular_gap(times, n, beta, model=model, convention=convention)
+    start = theory.equiangular_time(1 - 1e-4, n, beta, kind=named_kind(model, convention))
+    times = start + np.array([0, 1.0]) / theory.tail_rate(beta, named_kind(model, convention))
+    gap = theory.equiangular_gap(times, n, beta, kind=named_kind(model, convention))
     slope = -np.diff(np.log(gap))[0] / np.diff(times)[0]
-    assert slope == pytest.approx(theory.tail_rate(beta, model, convention), rel=1e-3)
-    assert theory.tail_rate(beta, model, convention) == pytest.approx(
+    assert slope == pytest.approx(theory.tail_rate(beta, named_kind(model, convention)), rel=1e-3)
+    assert theory.tail_rate(beta, named_kind(model, convention)) == pytest.approx(
         2 * np.exp(beta) if (model, convention) == ("USA", "perspective") else 2
     )
 
@@ -134,8 +138,10 @@ def test_time_inverts_gamma_on_a_grid():
 def test_log_time_at_extreme_beta():
     beta = np.array([50.0, 400.0, 700.0, 3000.0])
     for model in ("SA", "USA"):
-        closed = theory.log_equiangular_time(0.6, 5, beta, 0.1, model)
-        numeric = theory.log_equiangular_time(0.6, 5, beta, 0.1, model, method="quadrature")
+        closed = theory.log_equiangular_time(0.6, 5, beta, 0.1, named_kind(model))
+        numeric = theory.log_equiangular_time(
+            0.6, 5, beta, 0.1, named_kind(model), method="quadrature"
+        )
         np.testing.assert_allclose(closed, numeric, rtol=1e-12, atol=1e-12)
     assert theory.equiangular_time(0.6, 5, 3000.0) == np.inf
     # Laplace: the start dominates, t ~ e^{beta(1-g0)}/(2 beta (1-g0)((n-1)g0+1)) for SA
@@ -145,17 +151,17 @@ def test_log_time_at_extreme_beta():
 
 
 def test_gap_at_extreme_beta():
-    gap = theory.equiangular_gap([0.0, 1.0], 4, 1000.0, model="USA")
+    gap = theory.equiangular_gap([0.0, 1.0], 4, 1000.0, kind=named_kind("USA"))
     assert gap == pytest.approx([1, 0], abs=1e-15)
     for model in ("SA", "USA"):
-        time = theory.equiangular_time(1e-3, 4, 500.0, model=model)
-        gamma = theory.equiangular_gamma(time, 4, 500.0, model=model)
+        time = theory.equiangular_time(1e-3, 4, 500.0, kind=named_kind(model))
+        gamma = theory.equiangular_gamma(time, 4, 500.0, kind=named_kind(model))
         assert gamma == pytest.approx(1e-3, abs=1e-12)
 
 
 def test_conventions_differ_by_the_clock_only():
-    slow = theory.equiangular_time(0.8, 4, 2.5, model="USA", convention="metastability")
-    fast = theory.equiangular_time(0.8, 4, 2.5, model="USA", convention="perspective")
+    slow = theory.equiangular_time(0.8, 4, 2.5, kind=named_kind("USA", "metastability"))
+    fast = theory.equiangular_time(0.8, 4, 2.5, kind=named_kind("USA", "perspective"))
     assert slow == pytest.approx(np.exp(2.5) * fast, rel=1e-13)
 
 
@@ -168,8 +174,8 @@ def test_stable_variable():
     g, h = 0.4, 1e-6
     slope = np.diff(np.log(theory.w_from_gamma([g - h, g + h], n)))[0] / (2 * h)
     for model, convention in MODELS:
-        rate = theory.equiangular_rate(g, n, 2.0, model, convention)
-        expected = theory.log_w_rate(g, n, 2.0, model, convention)
+        rate = theory.equiangular_rate(g, n, 2.0, named_kind(model, convention))
+        expected = theory.log_w_rate(g, n, 2.0, named_kind(model, convention))
         assert slope * rate == pytest.approx(expected, rel=1e-9)
 
 
@@ -193,8 +199,8 @@ def test_scaled_exponential_integrals_against_quadrature():
         ((0.1, 4.5, 1.0), "whole number"),
         ((0.1, 4, -1.0), "beta must lie in"),
         ((0.1, 4, np.nan), "NaN"),
-        ((0.1, 4, 1.0, "sa"), "model must be one of 'SA', 'USA'"),
-        ((0.1, 4, 1.0, "USA", "paper"), "convention must be one of"),
+        ((0.1, 4, 1.0, "SA"), "got 'SA'; pass kinds.Softmax"),
+        ((0.1, 4, 1.0, Hardmax()), "that of weights e.*got Hardmax"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

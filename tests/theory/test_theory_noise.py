@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from named_kinds import named_kind
 from scipy.special import eval_gegenbauer, iv, ive
 
 from tokenflock import theory
@@ -25,9 +26,9 @@ def test_critical_temperature_by_fft():
     modes = circle_kernel_modes(3.2)
     k = np.arange(1, 6)
     np.testing.assert_allclose(theory.critical_temperature(k, 2, 3.2), modes[1:6], rtol=1e-12)
-    soft = theory.critical_temperature(k, 2, 3.2, "SA")
+    soft = theory.critical_temperature(k, 2, 3.2, named_kind("SA"))
     np.testing.assert_allclose(soft, modes[1:6] / (3.2 * modes[0]), rtol=1e-12)
-    slow = theory.critical_temperature(k, 2, 3.2, "USA", "metastability")
+    slow = theory.critical_temperature(k, 2, 3.2, named_kind("USA", "metastability"))
     np.testing.assert_allclose(slow, modes[1:6] * np.exp(-3.2), rtol=1e-12)
     assert theory.critical_coupling(5, 2.0) == pytest.approx(
         2**2.5 / (2**2.5 * 1.329340388 * iv(2.5, 2))
@@ -53,7 +54,7 @@ def test_noisy_growth_of_the_mean_field_equation(model, k):
         density * derivative(potential)
     )
     rate = 2 * (rhs * np.cos(k * theta)).mean() / eps
-    expected = theory.noisy_growth_rate(k, 2, beta, temperature, model)
+    expected = theory.noisy_growth_rate(k, 2, beta, temperature, named_kind(model))
     assert rate == pytest.approx(expected, abs=1e-6)
 
 
@@ -158,5 +159,5 @@ def test_thresholds_past_the_largest_float_are_infinite():
     assert theory.critical_temperature(1, 2, 800.0) == np.inf
     assert theory.kernel_eigenvalue(1, 2, 800.0) == np.inf
     assert theory.critical_kappa(1, 2, 800.0) == 0
-    scaled = theory.critical_temperature(1, 2, 800.0, convention="metastability")
+    scaled = theory.critical_temperature(1, 2, 800.0, kind=named_kind("USA", "metastability"))
     assert scaled == pytest.approx(ive(1, 800.0) / 800, rel=1e-12)

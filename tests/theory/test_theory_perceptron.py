@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from named_kinds import named_kind
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
@@ -70,7 +71,7 @@ def test_P1_b8_constants():
     size = theory.perceptron_size([1.0, -2.0], [[3.0, 4.0], [0.0, 1.0]])
     assert size == 27.0
     c1, c2 = 0.330936, 0.446260
-    found = theory.mass_bound(2.0, size, "metastability", "gelu")
+    found = theory.mass_bound(2.0, size, named_kind("USA", "metastability"), "gelu")
     assert found == pytest.approx((c2 + 1.12891 * size) / (c1 + c2), rel=1e-5)
     assert theory.mass_bound(2.0, size) == pytest.approx(
         (c2 + size * np.exp(-2)) / (c1 + c2), rel=1e-5

@@ -3,6 +3,7 @@ from math import comb, log
 
 import numpy as np
 import pytest
+from named_kinds import named_kind
 from scipy.optimize import linprog
 from scipy.special import eval_gegenbauer, gammaln, ive, logsumexp, roots_legendre
 
@@ -96,7 +97,7 @@ def test_K5_1_circle_rates_golden():
     np.testing.assert_allclose(theory.growth_rate(k, 2, 5.0), expected, atol=5.1e-6)
     expected = [22.2913, 70.86361, 109.51134, 116.58000, 96.01959]
     np.testing.assert_allclose(theory.growth_rate(k, 2, 7.0), expected, atol=5.1e-6)
-    soft = theory.growth_rate([3, 4], 2, [5.0, 7.0], "SA")
+    soft = theory.growth_rate([3, 4], 2, [5.0, 7.0], named_kind("SA"))
     np.testing.assert_allclose(soft, [0.6826783336, 0.6914840633], rtol=0, atol=5.1e-11)
 
 
@@ -112,7 +113,7 @@ def test_K5_1_rates_of_particles_on_the_circle(k, beta, model):
     velocity = -(kernel * np.sin(difference)).sum(axis=1) / normaliser
     moment = np.exp(-1j * k * theta).mean()
     moment_rate = (-1j * k * velocity * np.exp(-1j * k * theta)).mean()
-    expected = theory.growth_rate(k, 2, beta, model)
+    expected = theory.growth_rate(k, 2, beta, named_kind(model))
     assert (moment_rate / moment).real == pytest.approx(expected, rel=1e-7)
 
 
@@ -129,7 +130,7 @@ def test_K5_1_rates_of_a_density_on_the_sphere(particles, k, model):
     velocity = particles.field(x, beta, model, weights=masses)
     moment_rate = (masses * legendre.deriv()(z) * velocity[:, 2]).sum()
     rate = moment_rate / (eps * (weight * legendre(z) ** 2).sum())
-    assert rate == pytest.approx(theory.growth_rate(k, 3, beta, model), rel=1e-4)
+    assert rate == pytest.approx(theory.growth_rate(k, 3, beta, named_kind(model)), rel=1e-4)
 
 
 def test_K5_2_funk_hecke_golden():
@@ -145,9 +146,9 @@ def test_K5_2_funk_hecke_by_quadrature(d):
     for k in range(5):
         for beta in (0.7, 5.0, 40.0):
             expected = funk_hecke(k, d, beta, 1.0)
-            value = theory.kernel_eigenvalue(k, d, beta, convention="metastability")
+            value = theory.kernel_eigenvalue(k, d, beta, kind=named_kind("USA", "metastability"))
             assert value == pytest.approx(expected, rel=1e-9)
-            soft = theory.kernel_eigenvalue(k, d, beta, "SA")
+            soft = theory.kernel_eigenvalue(k, d, beta, named_kind("SA"))
             assert soft == pytest.approx(expected / funk_hecke(0, d, beta, 1.0) / beta, rel=1e-9)
 
 
@@ -175,7 +176,7 @@ def test_U2_dominant_mode(d, betas, modes):
 
 def test_U2_dominant_mode_by_exhaustion():
     for d, beta in [(2, 333.0), (5, 77.0), (64, 500.0)]:
-        rates = theory.log_growth_rate(np.arange(1, 200), d, beta, "USA")
+        rates = theory.log_growth_rate(np.arange(1, 200), d, beta, named_kind("USA"))
         assert theory.dominant_mode(d, beta) == 1 + np.argmax(rates)
         guess = np.sqrt(2 * beta + (d / 2 - 1) ** 2) - d / 2 + 1
         assert abs(theory.dominant_mode(d, beta) - guess) < 1.5
@@ -184,12 +185,12 @@ def test_U2_dominant_mode_by_exhaustion():
 def test_rates_at_extreme_and_zero_beta():
     log_rate = theory.log_growth_rate(2, 3, 700.0)
     assert log_rate == pytest.approx(np.log(6 * funk_hecke(2, 3, 700.0, 1.0)) + 700, rel=1e-9)
-    assert theory.growth_rate(2, 3, 700.0, "USA", "metastability") > 0
+    assert theory.growth_rate(2, 3, 700.0, named_kind("USA", "metastability")) > 0
     # U4: backward heat, lambda_k -> k(k+d-2)/beta
-    assert theory.growth_rate(3, 5, 1e5, "SA") == pytest.approx(18 / 1e5, rel=1e-3)
+    assert theory.growth_rate(3, 5, 1e5, named_kind("SA")) == pytest.approx(18 / 1e5, rel=1e-3)
     np.testing.assert_allclose(theory.growth_rate([1, 2], 7, 0.0), [6 / 7, 0], atol=1e-15)
     assert theory.growth_rate(1, 7, 1e-8) == pytest.approx(6 / 7, rel=1e-7)
-    assert theory.growth_rate(1, 2, 50.0, "SA") == pytest.approx(0.0198, abs=5e-5)
+    assert theory.growth_rate(1, 2, 50.0, named_kind("SA")) == pytest.approx(0.0198, abs=5e-5)
 
 
 @pytest.mark.parametrize(

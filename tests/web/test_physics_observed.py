@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from browser_code import ask
+from named_kinds import named_kind
 from physics_cases import FLOWS, LAYERS, spec, sphere
 
 import tokenflock as flock
@@ -205,7 +206,7 @@ def test_density_is_a_von_mises_estimate_and_its_modes_are_its_maxima():
 @pytest.mark.parametrize("name", PULLS)
 def test_equiangular_ode(name, beta):
     model, convention = ENGINE[name]
-    expected = theory.equiangular_gamma(TIMES, 7, beta, -0.1, model, convention)
+    expected = theory.equiangular_gamma(TIMES, 7, beta, -0.1, named_kind(model, convention))
     np.testing.assert_allclose(answers()["equiangular", name, beta], expected, atol=1e-9)
 
 
@@ -213,11 +214,13 @@ def test_equiangular_ode(name, beta):
 @pytest.mark.parametrize("name", PULLS)
 def test_two_clusters(name, beta):
     model, convention = ENGINE[name]
-    life = theory.two_cluster_lifetime(1.7, 0.1, 0.7, 0.3, beta, model, convention)
+    life = theory.two_cluster_lifetime(1.7, 0.1, 0.7, 0.3, beta, named_kind(model, convention))
     assert answers()["lifetime", name, beta] == pytest.approx(float(life), rel=1e-9)
     for time, angle in zip(TIMES, answers()["angle", name, beta], strict=True):
         if 1e-6 < angle < 1.7 - 1e-9:
-            needed = theory.two_cluster_lifetime(1.7, angle, 0.7, 0.3, beta, model, convention)
+            needed = theory.two_cluster_lifetime(
+                1.7, angle, 0.7, 0.3, beta, named_kind(model, convention)
+            )
             assert float(needed) == pytest.approx(time, rel=1e-7)
 
 
@@ -225,14 +228,14 @@ def test_two_clusters(name, beta):
 @pytest.mark.parametrize("d", [2, 3])
 def test_modes_and_critical_temperatures(d, beta):
     assert answers()["mode", d, beta] == uniform_theory.dominant_mode(d, beta)
-    expected = noise_theory.critical_temperature(1, d, beta, "SA")
+    expected = noise_theory.critical_temperature(1, d, beta, named_kind("SA"))
     assert answers()["critical", d, beta] == pytest.approx(float(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_uniform_energy_and_equilibrium_order(d):
     assert answers()["uniform", d] == pytest.approx(float(theory.energy_uniform(d, 6.0)), rel=1e-12)
-    critical = float(noise_theory.critical_temperature(1, d, 3.0, "USA"))
+    critical = float(noise_theory.critical_temperature(1, d, 3.0, named_kind("USA")))
     assert answers()["critical-usa", d] == pytest.approx(critical, rel=1e-12)
     for temperature in (0.1, 0.25, 0.9):
         expected = float(noise_theory.order_parameter(1 / temperature, d))

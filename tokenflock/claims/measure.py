@@ -13,6 +13,7 @@ import numpy as np
 
 from ..dynamics import Dynamics
 from ..integrate import Save, solve
+from ..kinds import Softmax, Unnormalised
 from ..measure import Measure
 from ..models import SA, USA
 from ..observables import Observable, Snapshot
@@ -23,6 +24,7 @@ from .core import Case
 
 STANDARD_COUNTS = (2, 9, 33, 129, 513)
 MODELS = {"SA": SA, "USA": USA}
+KINDS = {"SA": Softmax(), "USA": Unnormalised()}
 
 
 def flow(case: Case, model: Dynamics, x0: Measure, times: ArrayLike, **options: Any) -> np.ndarray:

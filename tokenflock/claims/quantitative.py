@@ -16,7 +16,7 @@ from ..observables import order_parameter
 from ..space import Sphere
 from ..weights import Weights
 from .core import Case, Comparison, Paper, at_least, at_most, broken, equals
-from .measure import MODELS, field, flow, unit
+from .measure import KINDS, MODELS, field, flow, unit
 
 PAPER = Paper(
     "2504.14697",
@@ -368,7 +368,7 @@ def antipodal_pair(case: Case) -> list[Comparison]:
     masses = np.array([case.p, 1 - case.p])
     opposite = Measure(Sphere(case.d), np.stack([first, -first]), masses)
     model = MODELS[case.model](case.beta, weights=Weights(V=case.sign))
-    rate = float(theory.antipodal_growth_rate(case.p, 1 - case.p, case.beta, case.model))
+    rate = float(theory.antipodal_growth_rate(case.p, 1 - case.p, case.beta, KINDS[case.model]))
     start = Measure(Sphere(case.d), np.stack([first, tilted]), masses)
     final = flow(case, model, start, [1 / rate])[-1]
     growth = np.log(np.linalg.norm(final.sum(axis=0)) / 1e-6)

@@ -12,6 +12,7 @@ import xarray as xr
 from ..density import Density
 from ..dynamics import Dynamics, Particles
 from ..integrate import Save, solve
+from ..kinds import Softmax, Unnormalised
 from ..meanfield.cdf import middle_masses
 from ..meanfield.circle import Fourier
 from ..meanfield.laws import ripples
@@ -30,6 +31,7 @@ from .key import mark, stroke
 
 ALBUM = Album("2410.23228")
 MODELS = {"USA": USA, "SA": SA}
+KINDS = {"USA": Unnormalised(), "SA": Softmax()}
 
 
 @ALBUM.figure(
@@ -47,7 +49,7 @@ def mode_growth(job: FigureJob) -> xr.Dataset:
     theory, measured = np.zeros(shape), np.zeros(shape)
     for row, (name, model) in enumerate(MODELS.items()):
         for column, beta in enumerate(job.betas):
-            theory[row, column] = growth_rate(modes, 2, beta, "SA" if name == "SA" else "USA")
+            theory[row, column] = growth_rate(modes, 2, beta, KINDS[name])
             measured[row, column] = [measured_rate(model(beta), int(k), job.n) for k in modes]
             job.report((row * len(job.betas) + column + 1) / (shape[0] * shape[1]))
     fine = np.linspace(0.05, job.largest, 500)

@@ -14,6 +14,7 @@ from jaxtyping import Array
 
 from ..dynamics import Clusters, Dynamics, Particles
 from ..integrate import Layers, LogTime, Merge, Save, solve
+from ..kinds import Softmax, Unnormalised
 from ..measure import Measure, from_angles, from_array
 from ..models import SA, USA
 from ..observables import clusters, merge_events, scaled_energy
@@ -163,12 +164,13 @@ def _greedy(angles: np.ndarray, model: Name) -> list[tuple[float, np.ndarray]]:
 
     The limit beta -> inf of the flow on an arc: a pair meets where `theory.merge_fraction` says.
     """
+    kind = Softmax() if model == "SA" else Unnormalised("metastability")
     place, mass = np.sort(angles), np.full(len(angles), 1.0 / len(angles))
     steps = []
     while len(place) > 1:
         k = int(np.argmin(np.diff(place)))
         gap = place[k + 1] - place[k]
-        place[k] += gap * float(merge_fraction(mass[k], mass[k + 1], model))
+        place[k] += gap * float(merge_fraction(mass[k], mass[k + 1], kind))
         mass[k] += mass[k + 1]
         place, mass = np.delete(place, k + 1), np.delete(mass, k + 1)
         steps.append((float(gap), mass.copy()))

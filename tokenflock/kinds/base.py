@@ -14,6 +14,7 @@ nothing to say; whoever needs one asks the kind, and never for its class:
 | `exponent`, `key_bias`, `shift` | GpuKernel, Spectral | the fused kernel, the series of the exponential |
 | `has_series`, `weight`, `polynomial_degree` | Spectral | sums in O(n) |
 | `primitive`, `clock` | energies, health, densities | energy, dissipation, a free energy |
+| `exponential`, `averages`, `log_speed` | theory | the closed forms of SA and USA |
 | `keeps_gaussians`, `gaussian_field`, `gaussian_moment` | Gaussian densities | the limit on R^d |
 """
 
@@ -128,6 +129,10 @@ class Kind(eqx.Module):
     def speed(self, beta: Array) -> Array:
         """Factor of the whole field, kept out of the sums."""
         return jnp.ones_like(beta)
+
+    def log_speed(self, beta: Array) -> Array:
+        """log of `speed`, finite where that overflows: what closed forms take."""
+        return jnp.log(self.speed(beta))
 
     # --- the energy -------------------------------------------------------------------------------
 

@@ -46,6 +46,11 @@ class Unnormalised(Weighted):
         factor = jnp.exp(beta)
         return factor if self.convention == "perspective" else beta * factor
 
+    def log_speed(self, beta: Array) -> Array:
+        if self.convention == "metastability":
+            return jnp.zeros_like(beta)
+        return jnp.asarray(beta) if self.convention == "perspective" else beta + jnp.log(beta)
+
     def primitive(self, scores: Array) -> Array:
         return jnp.exp(scores)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import theory
+from ..kinds import Softmax, Unnormalised
 from .style import INK
 from .sweep_scales import Scale
 from .sweep_text import legible, number, words
@@ -91,8 +92,9 @@ def large_dimension_curve(dataset: Any, name: str, down: Scale) -> tuple[np.ndar
         return None
     if not isinstance(delta, int | float) or not 0 < delta < 1 or betas[0] < 0:
         return None
-    convention = model.get("convention") or "perspective"
-    times = theory.equiangular_time(1 - delta, n, betas, model=model["name"], convention=convention)
+    clock = model.get("convention") or "perspective"
+    kind = Softmax() if model["name"] == "SA" else Unnormalised(clock)
+    times = theory.equiangular_time(1 - delta, n, betas, kind=kind)
     return np.asarray(times), r"$\gamma_\beta(t)=1-\delta$: the limit of large $d$"
 
 

@@ -17,10 +17,10 @@ kinetic         causal attention with ALiBi: retrieval by position, its threshol
 sinkhorn        Sinkformers: energies, normalising rows and columns, the heat equation
 context         one attention layer on n tokens when beta = gamma log n
 
-Every function states its formula, its source and its range. Where USA appears, `convention` picks
-the weights: "perspective" e^{beta<x,y>}/n (2312.10794) or "metastability" e^{beta(<x,y>-1)}/n
-(2410.06833). The functions are listed in __init__.pyi and loaded on first use, with
-what they need of SciPy.
+Every function states its formula, its source and its range. Where SA and USA differ, `kind` is a kind of
+attention: `kinds.Softmax()`, or `kinds.Unnormalised(convention)` in the clock of "perspective", with weights
+e^{beta<x,y>}/n (2312.10794), or of "metastability", e^{beta(<x,y>-1)}/n (2410.06833). The functions are
+listed in __init__.pyi and loaded on first use, with what they need of SciPy.
 """
 
 import lazy_loader

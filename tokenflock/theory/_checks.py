@@ -1,4 +1,4 @@
-"""Argument checks and the two published conventions, shared by every oracle of this package."""
+"""Argument checks, shared by every oracle of this package."""
 
 from typing import Literal, cast, get_args
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-Model = Literal["SA", "USA"]
 Convention = Literal["perspective", "metastability"]
 
 
@@ -77,16 +76,6 @@ def inverse_temperature(beta: ArrayLike, *, positive: bool = False) -> Array:
     if positive:
         return bounded("beta", beta, 0, np.inf, closed="neither", advice="use a small beta > 0")
     return bounded("beta", beta, 0, np.inf, closed="low", advice="use beta=0 for flat attention")
-
-
-def usa_log_factor(beta: Array, convention: Convention) -> Array:
-    """Log of the speed of USA relative to the weights e^{beta(<x,y>-1)}/n.
-
-    "perspective" (2312.10794): weights e^{beta<x,y>}/n, hence beta.
-    "metastability" (2410.06833): weights e^{beta(<x,y>-1)}/n, hence 0.
-    """
-    chosen("convention", convention, Convention)
-    return beta if convention == "perspective" else np.zeros_like(beta)
 
 
 def _show(bound: Array) -> str:

@@ -2,7 +2,7 @@ r"""Two tokens, two clusters, plateaus of the energy, and the pairing phase.
 
 Clusters are point masses p, q at angle phi on a great circle; y = log tan(phi/2) turns
 phi' = -R(phi) sin(phi) into y' = -R, and 1 - cos(phi) = 2/(1+e^{-2y}), so nothing cancels.
-`convention` fixes the clock of USA only (see `tokenflock.theory.equiangular`).
+`kind` is SA or USA with its clock (see `tokenflock.theory.equiangular`).
 """
 
 from collections.abc import Iterable
@@ -11,40 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from ._checks import (
-    Array,
-    Convention,
-    Model,
-    bounded,
-    chosen,
-    inverse_temperature,
-    real,
-    usa_log_factor,
-)
+from ._checks import Array, bounded, inverse_temperature, real
+from ._kinds import SA, Kind, averages, log_speed
 from ._special import log_integral
 
 
-def two_token_rate(
-    phi: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "SA",
-    convention: Convention = "perspective",
-) -> Array:
+def two_token_rate(phi: ArrayLike, beta: ArrayLike, kind: Kind = SA) -> Array:
     """d phi/dt of the angle between two tokens.
 
     SA: -2 sin(phi)/(1+e^{beta(1-cos phi)}); USA: -e^{beta cos phi} sin(phi) ("perspective").
     n = 2 of 2312.10794, eq. (6.9), (6.10) with gamma = cos(phi); any d >= 2.
     """
-    return two_cluster_rate(phi, 0.5, 0.5, beta, model, convention)
+    return two_cluster_rate(phi, 0.5, 0.5, beta, kind)
 
 
 def two_cluster_rate(
-    phi: ArrayLike,
-    p: ArrayLike,
-    q: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "SA",
-    convention: Convention = "perspective",
+    phi: ArrayLike, p: ArrayLike, q: ArrayLike, beta: ArrayLike, kind: Kind = SA
 ) -> Array:
     """d phi/dt of the angle between two point clusters of masses p and q.
 
@@ -55,16 +37,10 @@ def two_cluster_rate(
     phi = bounded("phi", phi, 0, np.pi, advice="an angle between unit vectors is in [0, pi]")
     p, q, beta = _mass("p", p), _mass("q", q), inverse_temperature(beta)
     separation = 2 * np.sin(phi / 2) ** 2
-    return -np.sin(phi) * np.exp(_log_pull(separation, p, q, beta, model, convention))
+    return -np.sin(phi) * np.exp(_log_pull(separation, p, q, beta, kind))
 
 
-def antipodal_growth_rate(
-    p: ArrayLike,
-    q: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "SA",
-    convention: Convention = "perspective",
-) -> Array:
+def antipodal_growth_rate(p: ArrayLike, q: ArrayLike, beta: ArrayLike, kind: Kind = SA) -> Array:
     """Rate at which two antipodal clusters leave each other's antipode: (pi-phi)' = rate (pi-phi).
 
     Linearisation of `two_cluster_rate` at phi = pi: for p = q, 2/(1+e^{2beta}) (SA) and
@@ -72,17 +48,11 @@ def antipodal_growth_rate(
     (2312.10794, section 6; 2504.14697).
     """
     p, q, beta = _mass("p", p), _mass("q", q), inverse_temperature(beta)
-    return np.exp(_log_pull(np.asarray(2.0), p, q, beta, model, convention))
+    return np.exp(_log_pull(np.asarray(2.0), p, q, beta, kind))
 
 
 def log_two_cluster_lifetime(
-    phi0: ArrayLike,
-    phi1: ArrayLike,
-    p: ArrayLike,
-    q: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "SA",
-    convention: Convention = "perspective",
+    phi0: ArrayLike, phi1: ArrayLike, p: ArrayLike, q: ArrayLike, beta: ArrayLike, kind: Kind = SA
 ) -> Array:
     """log of the time for two clusters to close from angle phi0 to phi1, by quadrature.
 
@@ -99,24 +69,18 @@ def log_two_cluster_lifetime(
     masses, wide = (p[..., None], q[..., None]), beta[..., None]
 
     def log_integrand(y: Array) -> Array:
-        return -_log_pull(2 * special.expit(2 * y), *masses, wide, model, convention)
+        return -_log_pull(2 * special.expit(2 * y), *masses, wide, kind)
 
     stiffness = float(np.max((upper - lower) * (1 + beta / 8), initial=1.0))
     return log_integral(log_integrand, lower, upper, panels=int(np.ceil(8 + stiffness)))
 
 
 def two_cluster_lifetime(
-    phi0: ArrayLike,
-    phi1: ArrayLike,
-    p: ArrayLike,
-    q: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "SA",
-    convention: Convention = "perspective",
+    phi0: ArrayLike, phi1: ArrayLike, p: ArrayLike, q: ArrayLike, beta: ArrayLike, kind: Kind = SA
 ) -> Array:
     """exp of `log_two_cluster_lifetime`; inf where the time exceeds 1e308."""
     with np.errstate(over="ignore"):
-        return np.exp(log_two_cluster_lifetime(phi0, phi1, p, q, beta, model, convention))
+        return np.exp(log_two_cluster_lifetime(phi0, phi1, p, q, beta, kind))
 
 
 def plateau_energy(masses: ArrayLike, axis: int = -1) -> Array:
@@ -151,11 +115,7 @@ def plateau_levels(masses: ArrayLike, merges: Iterable[tuple[int, int]]) -> Arra
 
 
 def pairing_rate(
-    p: ArrayLike,
-    q: ArrayLike,
-    beta: ArrayLike | None = None,
-    model: Model = "SA",
-    convention: Convention = "metastability",
+    p: ArrayLike, q: ArrayLike, beta: ArrayLike | None = None, kind: Kind = SA
 ) -> Array:
     """Rate R of the closest pair in the slow clock ds = e^{-beta(1-<x_i,x_j>)} dt, beta -> inf.
 
@@ -166,12 +126,12 @@ def pairing_rate(
     `two_cluster_rate`; the limit needs phi >> beta^{-1/2}.
     """
     p, q = _mass("p", p), _mass("q", q)
-    if chosen("model", model, Model) == "SA":
+    if averages(kind):
         return q / p + p / q
-    if beta is None and chosen("convention", convention, Convention) == "perspective":
-        raise ValueError("the perspective clock runs at e^beta, got beta=None; pass beta")
+    if beta is None and log_speed(kind, np.ones(())) != 0:
+        raise ValueError(f"the clock of {kind} depends on beta, got beta=None; pass beta")
     beta = inverse_temperature(0.0 if beta is None else beta)
-    return (p + q) * np.exp(usa_log_factor(beta, convention))
+    return (p + q) * np.exp(log_speed(kind, beta))
 
 
 def pairing_angle(s: ArrayLike, phi0: ArrayLike, rate: ArrayLike) -> Array:
@@ -183,20 +143,18 @@ def pairing_angle(s: ArrayLike, phi0: ArrayLike, rate: ArrayLike) -> Array:
     return 2 * np.arctan(np.tan(phi0 / 2) * np.exp(-real("rate", rate) * real("s", s)))
 
 
-def merge_fraction(p: ArrayLike, q: ArrayLike, model: Model = "SA") -> Array:
+def merge_fraction(p: ArrayLike, q: ArrayLike, kind: Kind = SA) -> Array:
     """Where on the arc from the first to the second cluster they meet, as a fraction in (0, 1).
 
     USA conserves p theta_1 + q theta_2, so q/(p+q), at any beta; SA conserves
     p^2 theta_1 + q^2 theta_2 as beta -> inf, so q^2/(p^2+q^2). Pairing law of 2509.25040.
     """
     p, q = _mass("p", p), _mass("q", q)
-    power = 2 if chosen("model", model, Model) == "SA" else 1
+    power = 2 if averages(kind) else 1
     return q**power / (p**power + q**power)
 
 
-def merge_point(
-    x: ArrayLike, y: ArrayLike, p: ArrayLike, q: ArrayLike, model: Model = "SA"
-) -> Array:
+def merge_point(x: ArrayLike, y: ArrayLike, p: ArrayLike, q: ArrayLike, kind: Kind = SA) -> Array:
     """Unit vector where clusters at x (mass p) and y (mass q) merge, at `merge_fraction`.
 
     x, y: (..., d) unit vectors, not antipodal (the arc is then undefined).
@@ -206,7 +164,7 @@ def merge_point(
     minus = np.linalg.norm(x - y, axis=-1, keepdims=True)
     if (plus < 1e-12).any():
         raise ValueError("x and y are antipodal, so no shortest arc joins them; perturb one")
-    angle = np.atleast_1d(2 * np.arctan2(minus, plus) * merge_fraction(p, q, model)[..., None])
+    angle = np.atleast_1d(2 * np.arctan2(minus, plus) * merge_fraction(p, q, kind)[..., None])
     tangent = y - x * (x * y).sum(axis=-1, keepdims=True)
     norm = np.linalg.norm(tangent, axis=-1, keepdims=True)
     return np.cos(angle) * x + np.sin(angle) * tangent / np.where(norm > 0, norm, 1.0)
@@ -238,14 +196,12 @@ def _mass(name: str, value: ArrayLike) -> Array:
     return bounded(name, value, 0, np.inf, closed="neither", advice="every cluster has mass > 0")
 
 
-def _log_pull(
-    separation: Array, p: Array, q: Array, beta: Array, model: Model, convention: Convention
-) -> Array:
+def _log_pull(separation: Array, p: Array, q: Array, beta: Array, kind: Kind) -> Array:
     """log of -phi'/sin(phi) at separation = 1 - cos(phi)."""
     contrast = beta * separation
     log_p, log_q = np.log(p), np.log(q)
-    if chosen("model", model, Model) == "SA":
+    if averages(kind):
         first = log_q - np.logaddexp(log_p + contrast, log_q)
         second = log_p - np.logaddexp(log_q + contrast, log_p)
         return np.logaddexp(first, second)
-    return np.log(p + q) + usa_log_factor(beta, convention) - contrast
+    return np.log(p + q) + log_speed(kind, beta) - contrast

@@ -8,8 +8,9 @@ The stable variable is
 in which the flow reads d log w / dt = -2n/(e^{beta(1-gamma)} + n - 1) for SA and
 -2 e^{beta gamma} for USA; 1 - gamma = n w/(1 + (n-1) w) keeps full relative accuracy near 1.
 
-`convention` fixes the clock of USA only (SA ignores it): "perspective" has weights
-e^{beta<x,y>}/n (2312.10794), "metastability" e^{beta(<x,y>-1)}/n (2410.06833), slower by e^{-beta}.
+`kind` is `kinds.Softmax()` for SA or `kinds.Unnormalised(convention)` for USA in one of its clocks:
+"perspective" has weights e^{beta<x,y>}/n (2312.10794), "metastability" e^{beta(<x,y>-1)}/n (2410.06833),
+slower by e^{-beta}.
 """
 
 from typing import Literal
@@ -17,16 +18,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import (
-    Array,
-    Convention,
-    Model,
-    bounded,
-    chosen,
-    inverse_temperature,
-    usa_log_factor,
-    whole,
-)
+from ._checks import Array, bounded, chosen, inverse_temperature, whole
+from ._kinds import SA, Kind, averages, log_speed
 from ._special import log_integral, scaled_e1, scaled_ei
 
 Method = Literal["closed", "quadrature"]
@@ -53,13 +46,7 @@ def gap_from_w(w: ArrayLike, n: ArrayLike) -> Array:
     return n * w / (1 + (n - 1) * w)
 
 
-def equiangular_rate(
-    gamma: ArrayLike,
-    n: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "SA",
-    convention: Convention = "perspective",
-) -> Array:
+def equiangular_rate(gamma: ArrayLike, n: ArrayLike, beta: ArrayLike, kind: Kind = SA) -> Array:
     """d gamma/dt of n tokens with common inner product gamma (2312.10794, eq. (6.9), (6.10)).
 
     SA: 2(1-gamma)((n-1)gamma+1)/(e^{beta(1-gamma)}+n-1).
@@ -70,16 +57,10 @@ def equiangular_rate(
     n, beta = _tokens(n), inverse_temperature(beta)
     gamma = _inner_product("gamma", gamma, n)
     shape = (1 - gamma) * ((n - 1) * gamma + 1)
-    return shape * np.exp(_log_speed(1 - gamma, n, beta, model, convention)) / n
+    return shape * np.exp(_log_speed(1 - gamma, n, beta, kind)) / n
 
 
-def log_w_rate(
-    gamma: ArrayLike,
-    n: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "SA",
-    convention: Convention = "perspective",
-) -> Array:
+def log_w_rate(gamma: ArrayLike, n: ArrayLike, beta: ArrayLike, kind: Kind = SA) -> Array:
     """d log w/dt = -2n/(e^{beta(1-gamma)}+n-1) (SA) or -2e^{beta gamma} (USA).
 
     Equation (6.9)/(6.10) of 2312.10794 in the stable variable; its limit at gamma = 1 is minus
@@ -87,21 +68,19 @@ def log_w_rate(
     """
     n, beta = _tokens(n), inverse_temperature(beta)
     gamma = _inner_product("gamma", gamma, n)
-    return -np.exp(_log_speed(1 - gamma, n, beta, model, convention))
+    return -np.exp(_log_speed(1 - gamma, n, beta, kind))
 
 
-def tail_rate(
-    beta: ArrayLike, model: Model = "SA", convention: Convention = "perspective"
-) -> Array:
+def tail_rate(beta: ArrayLike, kind: Kind = SA) -> Array:
     """Terminal rate of 1 - gamma: 2 for SA, 2e^beta for USA (2 in "metastability").
 
     Linearisation of 2312.10794, eq. (6.9), (6.10) at gamma = 1. Reached to a relative 1e-3 once
     1 - gamma < 1e-4.
     """
     beta = inverse_temperature(beta)
-    if chosen("model", model, Model) == "SA":
+    if averages(kind):
         return np.full_like(beta, 2.0)[()]
-    return 2 * np.exp(usa_log_factor(beta, convention))
+    return 2 * np.exp(log_speed(kind, beta))
 
 
 def flat_attention_gamma(t: ArrayLike, n: ArrayLike, gamma0: ArrayLike = 0.0) -> Array:
@@ -118,8 +97,7 @@ def equiangular_time(
     n: ArrayLike,
     beta: ArrayLike,
     gamma0: ArrayLike = 0.0,
-    model: Model = "SA",
-    convention: Convention = "perspective",
+    kind: Kind = SA,
     method: Method = "closed",
 ) -> Array:
     """Time at which the common inner product, started at gamma0, reaches gamma.
@@ -134,7 +112,7 @@ def equiangular_time(
     e^709: use `log_equiangular_time`.
     """
     with np.errstate(over="ignore"):
-        return np.exp(log_equiangular_time(gamma, n, beta, gamma0, model, convention, method))
+        return np.exp(log_equiangular_time(gamma, n, beta, gamma0, kind, method))
 
 
 def log_equiangular_time(
@@ -142,8 +120,7 @@ def log_equiangular_time(
     n: ArrayLike,
     beta: ArrayLike,
     gamma0: ArrayLike = 0.0,
-    model: Model = "SA",
-    convention: Convention = "perspective",
+    kind: Kind = SA,
     method: Method = "closed",
 ) -> Array:
     """log of `equiangular_time`, finite for any beta (the time itself grows like e^{beta})."""
@@ -152,17 +129,12 @@ def log_equiangular_time(
     gamma = bounded("gamma", gamma, gamma0, 1, closed="low", advice="use gamma0 <= gamma < 1")
     start, stop = np.log(w_from_gamma(gamma0, n)), np.log(w_from_gamma(gamma, n))
     if chosen("method", method, Method) == "closed":
-        return _log_time(stop, start, n, beta, model, convention)
-    return _log_time_quadrature(stop, start, n, beta, model, convention)
+        return _log_time(stop, start, n, beta, kind)
+    return _log_time_quadrature(stop, start, n, beta, kind)
 
 
 def equiangular_gap(
-    t: ArrayLike,
-    n: ArrayLike,
-    beta: ArrayLike,
-    gamma0: ArrayLike = 0.0,
-    model: Model = "SA",
-    convention: Convention = "perspective",
+    t: ArrayLike, n: ArrayLike, beta: ArrayLike, gamma0: ArrayLike = 0.0, kind: Kind = SA
 ) -> Array:
     """1 - gamma(t), with full relative accuracy at late times.
 
@@ -174,17 +146,12 @@ def equiangular_gap(
     gamma0 = _inner_product("gamma0", gamma0, n, closed="neither")
     start = np.log(w_from_gamma(gamma0, n))
     t, n, beta, start = np.broadcast_arrays(t, n, beta, start)
-    stop = _log_w_at(t, start, n, beta, model, convention)
+    stop = _log_w_at(t, start, n, beta, kind)
     return np.exp(_log_gap(stop, n))[()]
 
 
 def equiangular_gamma(
-    t: ArrayLike,
-    n: ArrayLike,
-    beta: ArrayLike,
-    gamma0: ArrayLike = 0.0,
-    model: Model = "SA",
-    convention: Convention = "perspective",
+    t: ArrayLike, n: ArrayLike, beta: ArrayLike, gamma0: ArrayLike = 0.0, kind: Kind = SA
 ) -> Array:
     """gamma_beta(t), solution of 2312.10794, eq. (6.9) (SA) or (6.10) (USA).
 
@@ -192,7 +159,7 @@ def equiangular_gamma(
     large, gamma jumps at one time (it leaves gamma0 only after e^{beta(1-gamma0)}), and past the
     jump an error of 1e-16 in t is magnified by e^{beta(gamma-gamma0)}.
     """
-    return 1 - equiangular_gap(t, n, beta, gamma0, model, convention)
+    return 1 - equiangular_gap(t, n, beta, gamma0, kind)
 
 
 def _tokens(n: ArrayLike) -> Array:
@@ -206,20 +173,18 @@ def _inner_product(
     return bounded(name, gamma, -1 / (n - 1), 1, closed=closed, advice=advice)
 
 
-def _log_speed(gap: Array, n: Array, beta: Array, model: Model, convention: Convention) -> Array:
+def _log_speed(gap: Array, n: Array, beta: Array, kind: Kind) -> Array:
     """log of -d log w/dt."""
-    if chosen("model", model, Model) == "SA":
+    if averages(kind):
         return np.log(2 * n) - np.logaddexp(beta * gap, np.log(n - 1))
-    return np.log(2.0) + usa_log_factor(beta, convention) - beta * gap
+    return np.log(2.0) + log_speed(kind, beta) - beta * gap
 
 
 def _log_gap(log_w: Array, n: Array) -> Array:
     return np.log(n) - np.logaddexp(-log_w, np.log(n - 1))
 
 
-def _log_time(
-    stop: Array, start: Array, n: Array, beta: Array, model: Model, convention: Convention
-) -> Array:
+def _log_time(stop: Array, start: Array, n: Array, beta: Array, kind: Kind) -> Array:
     """log of the time from log w = start down to log w = stop, in closed form."""
     positive = np.where(beta > 0, beta, 1.0)
     log_gap0, log_gap = _log_gap(start, n), _log_gap(stop, n)
@@ -231,10 +196,10 @@ def _log_time(
         log_slow = positive * gap0 + np.log(np.maximum(before - after, 0) / 2)
         log_flat = np.log(half_log_ratio)
         log_fast = np.log((n - 1) / n * half_log_ratio)
-    if chosen("model", model, Model) == "SA":
+    if averages(kind):
         slow = np.logaddexp(log_slow - np.log(n), log_fast)
     else:
-        slow = log_slow - usa_log_factor(positive, convention)
+        slow = log_slow - log_speed(kind, positive)
     return np.where(beta > 0, slow, log_flat)[()]
 
 
@@ -244,31 +209,27 @@ def _bracket(log_gap: Array, n: Array, beta: Array) -> Array:
     return scaled_ei(np.log(beta) + log_gap) + scaled_e1(beta * shifted)
 
 
-def _log_time_quadrature(
-    stop: Array, start: Array, n: Array, beta: Array, model: Model, convention: Convention
-) -> Array:
+def _log_time_quadrature(stop: Array, start: Array, n: Array, beta: Array, kind: Kind) -> Array:
     stop, start, n, beta = np.broadcast_arrays(stop, start, n, beta)
     tokens, temperature = n[..., None], beta[..., None]
 
     def log_integrand(log_w: Array) -> Array:
         gap = np.exp(_log_gap(log_w, tokens))
-        return -_log_speed(gap, tokens, temperature, model, convention)
+        return -_log_speed(gap, tokens, temperature, kind)
 
     stiffness = float(np.max((start - stop) * (1 + beta / 8), initial=1.0))
     return log_integral(log_integrand, stop, start, panels=int(np.ceil(8 + stiffness)))
 
 
-def _log_w_at(
-    t: Array, start: Array, n: Array, beta: Array, model: Model, convention: Convention
-) -> Array:
+def _log_w_at(t: Array, start: Array, n: Array, beta: Array, kind: Kind) -> Array:
     """log w at time t: invert `_log_time`, monotone in log w, bracketed by the extreme speeds."""
     with np.errstate(divide="ignore"):
         target = np.log(t)
-    top = _log_speed(np.zeros_like(start), n, beta, model, convention)
+    top = _log_speed(np.zeros_like(start), n, beta, kind)
     fastest = np.exp(np.minimum(target + top, 12.0))  # e^{-e^{12}} is 0 in float64
     low, high = start - fastest, start
     for _ in range(70):
         middle = (low + high) / 2
-        late = _log_time(middle, start, n, beta, model, convention) > target
+        late = _log_time(middle, start, n, beta, kind) > target
         low, high = np.where(late, middle, low), np.where(late, high, middle)
     return np.where(t > 0, (low + high) / 2, start)

@@ -8,27 +8,13 @@ uniform measure, degree-k harmonics grow at k(k+d-2)(c_k - temperature), c_k = `
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import (
-    Array,
-    Convention,
-    Model,
-    bounded,
-    chosen,
-    inverse_temperature,
-    sphere_dimension,
-    whole,
-)
+from ._checks import Array, bounded, inverse_temperature, sphere_dimension, whole
+from ._kinds import USA, Kind, averages
 from ._special import find_root, log_ive
 from .uniform import growth_rate
 
 
-def critical_temperature(
-    k: ArrayLike,
-    d: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "USA",
-    convention: Convention = "perspective",
-) -> Array:
+def critical_temperature(k: ArrayLike, d: ArrayLike, beta: ArrayLike, kind: Kind = USA) -> Array:
     """Temperature c_k below which degree-k modes grow around the uniform measure.
 
     USA: Gamma(d/2)(2/beta)^{d/2-1} I_{k+d/2-1}(beta)/beta; SA: I_{k+d/2-1}/(beta I_{d/2-1}).
@@ -37,22 +23,16 @@ def critical_temperature(
     beta ~ 709, inf: above every temperature of a float (kappa 0); "metastability" divides by e^beta.
     """
     k, d = np.asarray(k, float), np.asarray(d, float)
-    return growth_rate(k, d, beta, model, convention) / (k * (k + d - 2))
+    return growth_rate(k, d, beta, kind) / (k * (k + d - 2))
 
 
-def critical_kappa(
-    k: ArrayLike,
-    d: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "USA",
-    convention: Convention = "perspective",
-) -> Array:
+def critical_kappa(k: ArrayLike, d: ArrayLike, beta: ArrayLike, kind: Kind = USA) -> Array:
     """Inverse temperature kappa_k = 1/c_k above which degree-k modes grow (2512.01868).
 
     beta -> 0, k = 1: kappa = d (d = 2: the Kuramoto threshold 2). inf where c_k = 0.
     """
     with np.errstate(divide="ignore"):
-        return 1 / critical_temperature(k, d, beta, model, convention)
+        return 1 / critical_temperature(k, d, beta, kind)
 
 
 def critical_coupling(d: ArrayLike, beta: ArrayLike) -> Array:
@@ -64,17 +44,12 @@ def critical_coupling(d: ArrayLike, beta: ArrayLike) -> Array:
 
 
 def noisy_growth_rate(
-    k: ArrayLike,
-    d: ArrayLike,
-    beta: ArrayLike,
-    temperature: ArrayLike,
-    model: Model = "USA",
-    convention: Convention = "perspective",
+    k: ArrayLike, d: ArrayLike, beta: ArrayLike, temperature: ArrayLike, kind: Kind = USA
 ) -> Array:
     """Growth rate k(k+d-2)(c_k - temperature) of degree-k modes with noise (2606.05140)."""
     temperature = _temperature(temperature)
     k, d = np.asarray(k, float), np.asarray(d, float)
-    return growth_rate(k, d, beta, model, convention) - k * (k + d - 2) * temperature
+    return growth_rate(k, d, beta, kind) - k * (k + d - 2) * temperature
 
 
 def order_parameter(kappa: ArrayLike, d: ArrayLike = 2) -> Array:
@@ -115,7 +90,7 @@ def continuity_beta(d: ArrayLike) -> Array:
     return np.vectorize(one, otypes=[float])(d)[()]
 
 
-def pitchfork_curvature(d: ArrayLike, beta: ArrayLike, model: Model = "USA") -> Array:
+def pitchfork_curvature(d: ArrayLike, beta: ArrayLike, kind: Kind = USA) -> Array:
     r"""g in T(r) = c_1 (1 + g r^2 + O(r^4)), the ordered branch of order r = |mean| near its threshold.
 
     g < 0: the branch leaves towards lower temperature, stable, and the transition is continuous; g > 0: it
@@ -135,7 +110,7 @@ def pitchfork_curvature(d: ArrayLike, beta: ArrayLike, model: Model = "USA") -> 
     floor = log_ive(d / 2 - 1, positive)
     first = np.exp(log_ive(d / 2, positive) - floor)
     second = np.exp(log_ive(d / 2 + 1, positive) - floor)
-    if chosen("model", model, Model) == "USA":
+    if not averages(kind):
         shape = -(first - d * second) / (first - second)
     else:
         pulled = second - first**2 - first * second * (1 - first)

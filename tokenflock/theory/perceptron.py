@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import Array, Convention, bounded, chosen, inverse_temperature, usa_log_factor
+from ._checks import Array, bounded, chosen, inverse_temperature
+from ._kinds import USA, Kind, log_speed
 
 Sigma = Literal["relu", "gelu"]
 # sup |sigma'|: |v''| <= 2 L W on the circle, since sigma(0) = 0 makes |sigma(s) s| <= L s^2.
@@ -82,7 +83,7 @@ def perceptron_size(omega: ArrayLike, a: ArrayLike) -> float:
 def mass_bound(
     beta: ArrayLike,
     size: ArrayLike = 0.0,
-    convention: Convention = "perspective",
+    kind: Kind = USA,
     sigma: Sigma = "relu",
 ) -> Array:
     """(c2 + L W e^{-beta})/(c1 + c2): most mass of a cluster of an SOPD state.
@@ -99,7 +100,7 @@ def mass_bound(
     )
     size = bounded("size", size, 0, np.inf, closed="low", advice="pass W = sum |omega_j| |a_j|^2")
     chosen("sigma", sigma, Sigma)
-    strength = np.exp(-usa_log_factor(beta, convention))
+    strength = np.exp(-log_speed(kind, beta))
     push = LIPSCHITZ[sigma] * size * strength
     return (OUTER_CURVATURE + push) / (INNER_CURVATURE + OUTER_CURVATURE)
 
@@ -108,7 +109,7 @@ def atom_count_bound(
     beta: ArrayLike,
     least_mass: ArrayLike,
     size: ArrayLike = 0.0,
-    convention: Convention = "perspective",
+    kind: Kind = USA,
     sigma: Sigma = "relu",
     arcs: int = 1,
     length: float = 2 * np.pi,
@@ -120,7 +121,7 @@ def atom_count_bound(
     of any mass, or atoms of mass eps up to the bound. For SOPD states on the circle, beta >= 0.423.
     """
     beta = inverse_temperature(beta)
-    mass = np.minimum(1.0, mass_bound(beta, size, convention, sigma))
+    mass = np.minimum(1.0, mass_bound(beta, size, kind, sigma))
     least = bounded("least_mass", least_mass, 0, 1, closed="high", advice="a mass lies in (0, 1]")
     pieces = np.floor(2 * length * np.sqrt(beta)) + 1
     return arcs * pieces * np.maximum(1.0, np.floor(mass / least))

@@ -12,16 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from ._checks import (
-    Array,
-    Convention,
-    Model,
-    chosen,
-    inverse_temperature,
-    sphere_dimension,
-    usa_log_factor,
-    whole,
-)
+from ._checks import Array, Convention, chosen, inverse_temperature, sphere_dimension, whole
+from ._kinds import SA, USA, Kind, averages, log_speed
 from ._special import find_root, log_ive
 
 
@@ -88,13 +80,7 @@ def log_wendel_probability(n: ArrayLike, d: ArrayLike) -> Array:
     return np.vectorize(one, otypes=[float])(n, d)[()]
 
 
-def kernel_eigenvalue(
-    k: ArrayLike,
-    d: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "USA",
-    convention: Convention = "perspective",
-) -> Array:
+def kernel_eigenvalue(k: ArrayLike, d: ArrayLike, beta: ArrayLike, kind: Kind = USA) -> Array:
     """Funk-Hecke eigenvalue c_k of the interaction potential on degree-k harmonics.
 
     USA: c_k of e^{beta<x,y>}/beta ("metastability": times e^{-beta}); SA: c_k/Z0 =
@@ -105,16 +91,10 @@ def kernel_eigenvalue(
     k = whole("k", k, 0, advice="the degree of a harmonic is 0, 1, 2, ...")
     d, beta = sphere_dimension(d), inverse_temperature(beta, positive=True)
     with np.errstate(over="ignore"):
-        return np.exp(_log_eigenvalue(k, d, beta, model, convention))
+        return np.exp(_log_eigenvalue(k, d, beta, kind))
 
 
-def growth_rate(
-    k: ArrayLike,
-    d: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "USA",
-    convention: Convention = "perspective",
-) -> Array:
+def growth_rate(k: ArrayLike, d: ArrayLike, beta: ArrayLike, kind: Kind = USA) -> Array:
     """Exponential growth rate k(k+d-2) c_k of degree-k perturbations of the uniform measure.
 
     USA: k(k+d-2) Gamma(d/2)(2/beta)^{d/2-1} I_{k+d/2-1}(beta)/beta, in d=2: k^2 I_k(beta)/beta;
@@ -123,21 +103,15 @@ def growth_rate(
     is unstable. Perspective USA overflows past beta ~ 709: take `log_growth_rate`.
     """
     with np.errstate(over="ignore"):
-        return np.exp(log_growth_rate(k, d, beta, model, convention))
+        return np.exp(log_growth_rate(k, d, beta, kind))
 
 
-def log_growth_rate(
-    k: ArrayLike,
-    d: ArrayLike,
-    beta: ArrayLike,
-    model: Model = "USA",
-    convention: Convention = "perspective",
-) -> Array:
+def log_growth_rate(k: ArrayLike, d: ArrayLike, beta: ArrayLike, kind: Kind = USA) -> Array:
     """log of `growth_rate`, for any beta >= 0 and degree k >= 1 (-inf at beta = 0, k > 1)."""
     k = whole("k", k, 1, advice="degree 0 is the conserved mass")
     d, beta = sphere_dimension(d), inverse_temperature(beta)
     positive = np.where(beta > 0, beta, 1.0)
-    rate = np.log(k * (k + d - 2)) + _log_eigenvalue(k, d, positive, model, convention)
+    rate = np.log(k * (k + d - 2)) + _log_eigenvalue(k, d, positive, kind)
     flat = np.where(k == 1, np.log((d - 1) / d), -np.inf)
     return np.where(beta > 0, rate, flat)[()]
 
@@ -153,7 +127,7 @@ def dominant_mode(d: ArrayLike, beta: ArrayLike) -> np.ndarray:
     def one(dimension: float, temperature: float) -> int:
         shift = dimension / 2 - 1
         most = int(2 * np.sqrt(2 * temperature + shift**2) - 2 * shift) + 8
-        rates = log_growth_rate(np.arange(1, most + 1), dimension, temperature, "SA")
+        rates = log_growth_rate(np.arange(1, most + 1), dimension, temperature, SA)
         return int(np.argmax(rates)) + 1
 
     return np.vectorize(one, otypes=[int])(d, beta)[()]
@@ -170,7 +144,7 @@ def transition_beta(k: ArrayLike, d: ArrayLike = 2) -> Array:
     def one(degree: float, dimension: float) -> float:
         def advantage(log_beta: float) -> float:
             both = np.array([degree + 1, degree])
-            rates = log_growth_rate(both, dimension, np.exp(log_beta), "SA")
+            rates = log_growth_rate(both, dimension, np.exp(log_beta), SA)
             return float(rates[0] - rates[1])
 
         top = float(np.log(4 * (degree + dimension) ** 2))
@@ -211,8 +185,8 @@ def _log_scaled_eigenvalue(k: ArrayLike, d: Array, beta: Array) -> Array:
     return outer + log_ive(np.asarray(k) + shift, beta)
 
 
-def _log_eigenvalue(k: Array, d: Array, beta: Array, model: Model, convention: Convention) -> Array:
-    if chosen("model", model, Model) == "SA":
+def _log_eigenvalue(k: Array, d: Array, beta: Array, kind: Kind) -> Array:
+    if averages(kind):
         shift = d / 2 - 1
         return log_ive(k + shift, beta) - log_ive(shift, beta) - np.log(beta)
-    return _log_scaled_eigenvalue(k, d, beta) + usa_log_factor(beta, convention)
+    return _log_scaled_eigenvalue(k, d, beta) + log_speed(kind, beta)

@@ -14,6 +14,7 @@ from ...meanfield.zonal import Zonal
 from ...models import SA, USA
 from ...weights import Weights
 from ..core import Case, Comparison, broken, equals
+from ..measure import KINDS
 from .paper import PAPER
 
 UNIFORM = "not numbered here (linearisation at the uniform measure)"
@@ -50,7 +51,7 @@ def rates_in_any_dimension(case: Case) -> list[Comparison]:
     plain = growth_rates(SA(case.beta), on, degrees)
     beta = case.beta * (1 + case.detuned)
     usa_law = theory.growth_rate(degrees, case.d, beta)
-    sa_law = theory.growth_rate(degrees, case.d, beta, "SA")
+    sa_law = theory.growth_rate(degrees, case.d, beta, KINDS["SA"])
     seen = usa_law >= 1e-9 * np.max(usa_law)
     best = int(theory.dominant_mode(case.d, beta))
     return [

@@ -8,12 +8,13 @@ import numpy as np
 from scipy.special import roots_legendre
 
 from ... import theory
+from ...kinds import Unnormalised
 from ...measure import Measure, from_angles
 from ...models import L2SA, SA, USA
 from ...space import Sphere
 from ...weights import Weights
 from ..core import Case, Comparison, broken, equals, misprint
-from ..measure import MODELS, field, flow
+from ..measure import KINDS, MODELS, field, flow
 from .circle import angles_of, mode_rates, moments, waves
 from .paper import PAPER
 
@@ -33,7 +34,7 @@ def _relative_rates(case: Case, model: str, predicted: Literal["SA", "USA"]) -> 
         mode = np.array([k])
         angles = waves(case.n, mode, np.array([case.amplitude]), case.seed + k)[0]
         found.append(mode_rates(MODELS[model](case.beta), angles, mode)[0])
-    return np.array(found) / theory.growth_rate(np.arange(1, 6), 2, case.beta, predicted)
+    return np.array(found) / theory.growth_rate(np.arange(1, 6), 2, case.beta, KINDS[predicted])
 
 
 @PAPER.claim(
@@ -129,7 +130,7 @@ def rates_on_the_sphere(case: Case) -> list[Comparison]:
     comparisons = []
     for model in ("USA", "SA"):
         found = np.array([_zonal_rate(case, model, int(k)) for k in degrees])
-        ratio = found / theory.growth_rate(degrees, 3, case.beta, model)
+        ratio = found / theory.growth_rate(degrees, 3, case.beta, KINDS[model])
         comparisons.append(equals(f"{model} rate / (k(k+1) c_k)", ratio, 1.0, 1e-4))
     return comparisons
 
@@ -163,7 +164,7 @@ def fastest_mode(case: Case) -> list[Comparison]:
     states = flow(case, model, from_angles(start), [10.0])[:, -1]
     growth = np.log(np.abs(moments(angles_of(states), modes) / moments(start, modes))) / 10.0
     expected = np.stack([degrees, degrees + 1], axis=-1).ravel()
-    rates = theory.growth_rate(modes, 2, betas[:, None], convention="metastability")
+    rates = theory.growth_rate(modes, 2, betas[:, None], Unnormalised("metastability"))
     top = rates.max(axis=-1, keepdims=True)
     return [
         equals("fastest mode", modes[np.argmax(growth, axis=-1)], expected, 0.25),

@@ -7,6 +7,7 @@ import numpy as np
 from ... import theory
 from ...errors import require
 from ...integrate import LogTime, Merge, Save, solve
+from ...kinds import Unnormalised
 from ...measure import from_angles
 from ...models import USA
 from ...observables import scaled_energy
@@ -66,7 +67,7 @@ def merge_times(case: Case, angles: np.ndarray) -> np.ndarray:
     """When token q + 1 has joined the first q, if they merge one after the other (quadrature)."""
     joined = np.arange(1, case.n) / case.n
     lifetimes = theory.two_cluster_lifetime(
-        next_gaps(angles), GLUED, joined, 1 / case.n, case.beta, "USA", "metastability"
+        next_gaps(angles), GLUED, joined, 1 / case.n, case.beta, Unnormalised("metastability")
     )
     return np.cumsum(lifetimes)
 

@@ -15,7 +15,7 @@ from ...meanfield.zonal import Zonal
 from ...models import SA
 from ...observables import fourier_moments
 from ..core import Case, Comparison, at_most, broken, equals
-from ..measure import MODELS
+from ..measure import KINDS, MODELS
 from .paper import PAPER
 
 LIMIT = "limit of large beta, as quoted in 2512.01868"
@@ -80,7 +80,7 @@ def backward_heat_rates(case: Case) -> list[Comparison]:
 
 def _saturation_time(case: Case, size: float, wave: int) -> float:
     """When |muhat_k| reaches SATURATED from the density 1 + size cos(k(theta - 0.4)), k = wave."""
-    rate = float(theory.growth_rate(wave, 2, case.beta, "SA"))
+    rate = float(theory.growth_rate(wave, 2, case.beta, KINDS["SA"]))
     # The wave falls behind its linear law by less than a tenth of an e-fold until then.
     times = (np.log(SATURATED / (size / 2)) + np.linspace(-1.0, 0.2, 61)) / rate
     start = Density.from_law(Fourier(case.modes), cosine(size, wave, 0.4))
@@ -120,7 +120,7 @@ def flat_until_saturation(case: Case) -> list[Comparison]:
     than 1e-5 of an e-fold (1/50 between saves, cubes of which enter).
     """
     best = int(theory.dominant_mode(2, case.beta))
-    rate = float(theory.growth_rate(best, 2, case.beta, "SA"))
+    rate = float(theory.growth_rate(best, 2, case.beta, KINDS["SA"]))
     wave = best + case.beside
     first, second = (_saturation_time(case, case.size * part, wave) for part in (1.0, 1e-3))
     slope = rate * (second - first) / np.log(1e3)

@@ -9,6 +9,7 @@ from scipy.special import exp1
 
 from ... import theory
 from ...integrate import LogTime, Merge
+from ...kinds import Softmax, Unnormalised
 from ...measure import Measure
 from ...models import SA, USA
 from ...space import Sphere
@@ -21,6 +22,8 @@ QUOTED = "The theorem was seen as 2512.01868 quotes it, not in the paper itself.
 NEAR = broken("a third cluster nearly as close takes part", third="near")
 OPTIONS = {"third": ("far", "near"), "model": ("SA", "USA")}
 WITH_FORM = {**OPTIONS, "form": ("corrected", "printed")}
+CLOCK = "metastability"
+KINDS = {"SA": Softmax(), "USA": Unnormalised(CLOCK)}
 # The pair is followed down to this angle times beta^{-1/2}, the width of the interaction.
 LAST = 2.4
 
@@ -61,10 +64,9 @@ def _run(case: Case) -> Pair:
     """The flow, saved where the pair's angle falls on a regular grid (129 times, by quadrature)."""
     masses = np.array([case.p, case.q, 1 - case.p - case.q])
     grid = np.linspace(case.phi, LAST * case.beta**-0.5, 129)[1:]
-    times = theory.two_cluster_lifetime(
-        case.phi, grid, case.p, case.q, case.beta, case.model, "metastability"
-    )
-    model = SA(case.beta) if case.model == "SA" else USA(case.beta, "metastability")
+    kind = KINDS[case.model]
+    times = theory.two_cluster_lifetime(case.phi, grid, case.p, case.q, case.beta, kind)
+    model = SA(case.beta) if case.model == "SA" else USA(case.beta, CLOCK)
     start = Measure(Sphere(case.d), _clusters(case), masses)
     times = np.concatenate([[0.0], times])
     # Where a third cluster helps, the pair may close early and would then be stiff.
@@ -212,7 +214,7 @@ def pairing_masses(case: Case) -> list[Comparison]:
 )
 def pairing_usa(case: Case) -> list[Comparison]:
     """The angle with R = p + q; the law is exact, only the sum for s is not."""
-    rate = float(theory.pairing_rate(case.p, case.q, model="USA"))
+    rate = float(theory.pairing_rate(case.p, case.q, kind=KINDS["USA"]))
     return _follows(case, rate, 1e-3)
 
 
@@ -247,7 +249,7 @@ def merge_point(case: Case) -> list[Comparison]:
     """
     pair = _run(case)
     p, q = case.p, case.q
-    place = theory.merge_point(pair.states[:, 0], pair.states[:, 1], p, q, case.model)
+    place = theory.merge_point(pair.states[:, 0], pair.states[:, 1], p, q, KINDS[case.model])
     moved = np.linalg.norm(place - place[0], axis=-1)
     last = LAST * case.beta**-0.5
     quotient = abs(p**2 - q**2) / (p**2 + q**2) / (p / q + q / p)

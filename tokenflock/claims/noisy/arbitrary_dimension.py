@@ -17,7 +17,7 @@ from ...meanfield.stationary import stability
 from ...meanfield.zonal import Zonal
 from ...noise import Brownian
 from ..core import Case, Comparison, Paper, at_least, at_most, broken, equals
-from ..measure import MODELS
+from ..measure import KINDS, MODELS
 from .shared import curvature, order, whole_branch
 
 PAPER = Paper(
@@ -131,7 +131,7 @@ def quartic_obstruction(case: Case) -> list[Comparison]:
         equals(
             "curvature against its formula",
             measured,
-            theory.pitchfork_curvature(case.d, beta, case.model),
+            theory.pitchfork_curvature(case.d, beta, KINDS[case.model]),
             1e-4,
         ),
     ]
@@ -161,7 +161,9 @@ def quartic_obstruction(case: Case) -> list[Comparison]:
 def free_energy(case: Case) -> list[Comparison]:
     """dA/dt by the chain rule at random densities, over T: positive, and int rho |v - T grad log rho|^2."""
     on = Zonal(case.d, case.size)
-    warmth = case.warmth * float(theory.critical_temperature(1, case.d, case.beta, case.model))
+    warmth = case.warmth * float(
+        theory.critical_temperature(1, case.d, case.beta, KINDS[case.model])
+    )
     model = MODELS[case.model](case.beta, noise=Brownian(warmth))
     random = np.random.default_rng(case.seed)
     waves = jnp.asarray(random.normal(size=(case.draws, 3)) / 4)

@@ -12,7 +12,7 @@ from ...meanfield.zonal import Zonal
 from ...noise import Brownian
 from ...observables import order_parameter
 from ..core import Case, Comparison, Paper, at_least, at_most, broken, equals
-from ..measure import MODELS
+from ..measure import KINDS, MODELS
 
 PAPER = Paper(
     "2604.16288",
@@ -28,7 +28,7 @@ GIVEN = {"warmth": 1.02, "t": 100.0, "size": 32, "model": "USA"}
 
 def _orders(case: Case) -> np.ndarray:
     """|mean| after t/T_1 from a nearly uniform and from an ordered start, at warmth T_1."""
-    start = float(theory.critical_temperature(1, 2, case.beta, case.model))
+    start = float(theory.critical_temperature(1, 2, case.beta, KINDS[case.model]))
     model = MODELS[case.model](case.beta, noise=Brownian(case.warmth * start))
     found = []
     for width in (0.02, 2.5):

@@ -14,7 +14,7 @@ from ...meanfield.stationary.equation import stationary_equation
 from ...meanfield.zonal import Zonal
 from ...noise import Brownian
 from ..core import Case, Comparison, Paper, at_least, broken, equals
-from ..measure import MODELS
+from ..measure import KINDS, MODELS
 from .shared import near_threshold, order
 
 PAPER = Paper(
@@ -48,7 +48,7 @@ def bifurcations(case: Case) -> list[Comparison]:
     degrees = np.arange(1, 5)
     exact = theory.critical_temperature(degrees[:3], case.d, case.beta)
     # Looked for where the model has them, so that SA's are found and compared.
-    own = theory.critical_temperature(degrees, case.d, case.beta, case.model)
+    own = theory.critical_temperature(degrees, case.d, case.beta, KINDS[case.model])
     gap = np.sqrt(own[2] * own[3])
     equation = stationary_equation(MODELS[case.model](case.beta), Zonal(case.d, case.size))
     curve = follow(
@@ -111,7 +111,7 @@ def gibbs(case: Case) -> list[Comparison]:
 
     The weak form is truncated at the same degree: what is left is the tail of the state, below 1e-6.
     """
-    warmth = case.cold * float(theory.critical_temperature(1, case.d, case.beta, case.model))
+    warmth = case.cold * float(theory.critical_temperature(1, case.d, case.beta, KINDS[case.model]))
     make = MODELS[case.model]
     start = Density.from_law(Zonal(case.d, case.size), lambda x: jnp.exp(3 * x[:, 0]))
     found = stationary_state(make(case.beta, noise=Brownian(warmth * case.factor)), start)

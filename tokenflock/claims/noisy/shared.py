@@ -11,12 +11,12 @@ from ...meanfield.stationary import Branch, branch
 from ...meanfield.zonal import Zonal
 from ...models import USA
 from ..core import Case
-from ..measure import MODELS
+from ..measure import KINDS, MODELS
 
 
 def threshold(case: Case, d: int, beta: float, degree: int = 1) -> float:
     """The temperature below which harmonics of a degree grow."""
-    return float(theory.critical_temperature(degree, d, beta, case.model))
+    return float(theory.critical_temperature(degree, d, beta, KINDS[case.model]))
 
 
 def near_threshold(

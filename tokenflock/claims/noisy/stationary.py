@@ -14,7 +14,7 @@ from ...meanfield.stationary.equation import at_temperature
 from ...models import USA
 from ...noise import Brownian
 from ..core import Case, Comparison, Paper, at_least, at_most, broken, equals
-from ..measure import MODELS
+from ..measure import KINDS, MODELS
 from .shared import curvature
 
 PAPER = Paper(
@@ -44,7 +44,7 @@ def quadratic_system(case: Case) -> list[Comparison]:
 
     Cut are products with modes beyond `size`, at most the tail 1e-6 of the state squared.
     """
-    warmth = case.cold * float(theory.critical_temperature(1, 2, case.beta, case.model))
+    warmth = case.cold * float(theory.critical_temperature(1, 2, case.beta, KINDS[case.model]))
     start = Density.from_law(
         Fourier(case.size), lambda x: jnp.exp(3 * (0.9 * x[:, 0] + 0.4 * x[:, 1]))
     )

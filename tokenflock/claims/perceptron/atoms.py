@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ...dynamics import Dynamics
+from ...kinds import Unnormalised
 from ...meanfield.landscape import CriticalPoint, certify, critical_near, find_critical
 from ...measure import Measure, from_angles
 from ...models import SA, USA
@@ -25,6 +26,7 @@ from .spread import refusal
 # What refuses a spread-out state must exceed its rounding, some 1e-15, by far.
 REFUSED = 1e-9
 CERTIFIED = 1e-12
+CLOCK = Unnormalised("metastability")
 
 
 def _neurons(case: Case, width: int = 2) -> Neurons:
@@ -247,11 +249,9 @@ def _counted(state: CriticalPoint, case: Case) -> float:
 
 def _bound(case: Case, eps: float, arcs: int, length: float) -> float:
     if case.bound == "whole":
-        bound = theory.atom_count_bound(
-            case.beta, eps, case.size, "metastability", arcs=arcs, length=length
-        )
+        bound = theory.atom_count_bound(case.beta, eps, case.size, CLOCK, arcs=arcs, length=length)
         return float(bound)
-    mass = float(theory.mass_bound(case.beta, case.size, "metastability"))
+    mass = float(theory.mass_bound(case.beta, case.size, CLOCK))
     return arcs / eps * (1 + 2 * length * np.sqrt(case.beta)) * mass
 
 

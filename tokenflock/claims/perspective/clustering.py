@@ -18,7 +18,7 @@ from ...space import Sphere
 from ...starts import perturbed, uniform
 from ...weights import Weights
 from ..core import Case, Comparison, at_most, broken, equals
-from ..measure import MODELS, flow, largest_chord
+from ..measure import KINDS, MODELS, flow, largest_chord
 from .paper import PAPER
 from .shared import generic_or_polygon, pulled
 
@@ -33,7 +33,7 @@ ATTRACTED = {"V = I": lambda c: c.sign == 1, "beta >= 0": lambda c: c.beta >= 0}
 
 def _horizon(beta: float, model: Literal["SA", "USA"]) -> float:
     """Time for an antipodal pair to break up (FOLDS e-foldings) and for its halves to meet."""
-    return FOLDS / float(theory.antipodal_growth_rate(0.5, 0.5, beta, model=model)) + FOLDS
+    return FOLDS / float(theory.antipodal_growth_rate(0.5, 0.5, beta, KINDS[model])) + FOLDS
 
 
 def _all_together(states: np.ndarray) -> Comparison:

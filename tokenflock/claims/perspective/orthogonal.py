@@ -13,7 +13,7 @@ from ...observables import Snapshot
 from ...space import Sphere
 from ...starts import equiangular
 from ..core import Case, Comparison, at_most, broken, equals, misprint
-from ..measure import MODELS, flow, gram, off_diagonal
+from ..measure import KINDS, MODELS, flow, gram, off_diagonal
 from .paper import PAPER
 
 BOTH = {"model": ("SA", "USA"), "predicted": ("SA", "USA")}
@@ -42,7 +42,7 @@ def _common_inner_product(case: Case, x0: Measure, gamma0: float) -> list[Compar
     its start: 1e-5 leaves room for a factor 10 to 100.
     """
     levels = LEVELS[gamma0 < LEVELS]
-    times = theory.equiangular_time(levels, case.n, case.beta, gamma0, model=case.predicted)
+    times = theory.equiangular_time(levels, case.n, case.beta, gamma0, kind=KINDS[case.predicted])
     states = flow(case, MODELS[case.model](case.beta), x0, times)
     pairs = off_diagonal(gram(states))
     return [equals("<x_i, x_j> against gamma(t)", pairs, levels[:, None], 1e-5)]
@@ -117,12 +117,12 @@ def _tail_rate(case: Case) -> list[Comparison]:
     allowed.
     """
     levels = 1 - np.array([1e-4, 1e-6])
-    times = theory.equiangular_time(levels, case.n, case.beta, model=case.predicted)
+    times = theory.equiangular_time(levels, case.n, case.beta, kind=KINDS[case.predicted])
     x0 = _start(case)
     states = flow(case, MODELS[case.model](case.beta), x0, times)
     gap = np.sum((states[:, :1] - states[:, 1:]) ** 2, axis=-1) / 2
     measured = np.log(gap[0] / gap[1]) / (times[1] - times[0])
-    predicted = float(theory.tail_rate(case.beta, model=case.predicted))
+    predicted = float(theory.tail_rate(case.beta, kind=KINDS[case.predicted]))
     return [equals("rate", measured, predicted, 2e-4 * (1 + case.beta) * predicted)]
 
 
@@ -186,7 +186,7 @@ def time_to_meet(case: Case) -> list[Comparison]:
     Relative 1e-5: near the end 1 - gamma = 1e-3 falls at rate 2, so that an error of 1e-7 in the
     tokens (the tolerance 1e-8 times some tens of steps) moves the time by about 1e-5.
     """
-    predicted = float(theory.equiangular_time(0.999, case.n, case.beta, model=case.model))
+    predicted = float(theory.equiangular_time(0.999, case.n, case.beta, kind=KINDS[case.model]))
     x0 = _start(case, case.correlation)
     model = MODELS[case.model](case.beta)
     run = solve(model, x0, 2 * predicted, rtol=case.rtol, atol=case.atol, stop=MET)

@@ -11,7 +11,7 @@ from ...models import CausalSA
 from ...space import Sphere
 from ...starts import uniform
 from ..core import Case, Comparison, at_least, broken, equals
-from ..measure import MODELS, field, flow
+from ..measure import KINDS, MODELS, field, flow
 from .paper import PAPER
 from .shared import pulled
 
@@ -185,8 +185,8 @@ def angle_of_two_tokens(case: Case) -> list[Comparison]:
     """
     angles = np.array([0.2, 1.1, 2.0, 3.0, np.pi - 1e-3])
     measured = np.array([_closing_rate(case, float(phi)) for phi in angles])
-    predicted = theory.two_token_rate(angles, case.beta, model=case.model)
-    release = float(theory.antipodal_growth_rate(0.5, 0.5, case.beta, model=case.model))
+    predicted = theory.two_token_rate(angles, case.beta, KINDS[case.model])
+    release = float(theory.antipodal_growth_rate(0.5, 0.5, case.beta, KINDS[case.model]))
     return [
         equals("phi'", measured, predicted, 1e-9 * np.exp(case.beta)),
         equals("release from the antipode", -measured[-1] / 1e-3, release, 1e-5 * (1 + case.beta)),

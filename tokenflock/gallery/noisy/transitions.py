@@ -10,6 +10,7 @@ import xarray as xr
 from ... import theory
 from ...density import Density
 from ...integrate import Save, solve
+from ...kinds import Softmax, Unnormalised
 from ...meanfield.laws import uniform
 from ...meanfield.stationary import Branch, branch, sweep_temperature
 from ...meanfield.zonal import Zonal
@@ -20,6 +21,7 @@ from ..core import Album, FigureJob
 from ..key import mark, stroke
 
 ALBUM = Album("2606.05140")
+KINDS = {"USA": Unnormalised(), "SA": Softmax()}
 
 
 @ALBUM.figure(
@@ -228,7 +230,9 @@ def phase_diagram(job: FigureJob) -> xr.Dataset:
             jump[row, column] = found.first_order_points()[-1] / start
     fine = np.linspace(0.0, job.largest, 200)
     models = ("USA", "SA")
-    curves = [[theory.pitchfork_curvature(d, fine, m) for d in job.dimensions] for m in models]
+    curves = [
+        [theory.pitchfork_curvature(d, fine, KINDS[m]) for d in job.dimensions] for m in models
+    ]
     return xr.Dataset(
         {
             "jump": (("d", "beta"), jump),
@@ -253,7 +257,7 @@ def _curvatures(job: FigureJob, models: tuple[str, ...]) -> np.ndarray:
     found = np.zeros((len(models), len(job.dimensions), len(job.curved)))
     for index in np.ndindex(found.shape):
         name, d, beta = models[index[0]], job.dimensions[index[1]], job.curved[index[2]]
-        start = float(theory.critical_temperature(1, d, beta, name))
+        start = float(theory.critical_temperature(1, d, beta, KINDS[name]))
         near = branch(makers[name](beta), Zonal(d, 16), (0.5 * start, 2 * start), points=1)
         found[index] = (near.temperatures[0] / start - 1) / near.orders[0] ** 2
     return found
