@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from tokenflock.claims import all_claims
-from tokenflock.claims.batch import summary
-from tokenflock.claims.examine import examine
+from tokenflock.ledger import all_claims
+from tokenflock.ledger.batch import summary
+from tokenflock.ledger.examine import examine
 from tokenflock.provenance import provenance
 
 KEPT = ("id", "verdict", "what", "relation", "measured", "predicted", "tolerance")

@@ -12,7 +12,7 @@ import matplotlib as mpl
 
 import tokenflock as flock
 from tokenflock.cli.listing import rows_of
-from tokenflock.gallery.files import write_small_png
+from tokenflock.ledger.figure_files import write_small_png
 from tokenflock.plot import draw_sweep
 
 mpl.use("Agg")

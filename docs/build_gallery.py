@@ -1,17 +1,16 @@
 """Rebuild docs/gallery.md and its pictures, each with the command that draws it.
 
-Refuses a picture that cannot be read (tokenflock/gallery/readable.py). Usage: make gallery
+Refuses a picture that cannot be read (tokenflock/plot/readable.py). Usage: make gallery
 """
 
 from pathlib import Path
 
 import matplotlib as mpl
 
-from tokenflock.claims.registry import papers
-from tokenflock.gallery.core import Figure
-from tokenflock.gallery.files import compute_and_store, stored_data, write_small_png
-from tokenflock.gallery.readable import complaints
-from tokenflock.gallery.registry import albums
+from tokenflock.ledger.figure import Figure
+from tokenflock.ledger.figure_files import compute_and_store, stored_data, write_small_png
+from tokenflock.ledger.finding import papers
+from tokenflock.plot.readable import complaints
 
 mpl.use("Agg")
 DOCS = Path(__file__).parent
@@ -39,11 +38,12 @@ def draw(figure: Figure, path: Path) -> None:
 
 def main() -> None:
     """Draw every figure from stored data where it fits, and list them."""
-    titles = {paper.id: paper.title for paper in papers()}
     lines = [PREFACE]
-    for album in albums():
-        lines += [f"## {album.paper}: {titles[album.paper]}", ""]
-        for figure in album.figures:
+    for paper in papers():
+        if not paper.figures:
+            continue
+        lines += [f"## {paper.id}: {paper.title}", ""]
+        for figure in paper.figures:
             path = IMAGES / f"{figure.id.replace('/', '-')}.png"
             draw(figure, path)
             lines += [

@@ -10,10 +10,10 @@ import os
 import platform
 from pathlib import Path
 
-from tokenflock.claims import all_claims, asking_claims, check_many
-from tokenflock.claims.batch import summary
-from tokenflock.claims.registry import papers
 from tokenflock.cli.check import written
+from tokenflock.ledger import all_claims, asking_claims, check_many
+from tokenflock.ledger.batch import summary
+from tokenflock.ledger.finding import papers
 from tokenflock.provenance import versions
 
 LEDGER = Path(__file__).parent / "ledger.md"

@@ -11,7 +11,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
-from tokenflock.gallery.perspective.limit import mean_field_limit
+from tokenflock.papers.perspective.figures.limit import mean_field_limit
 
 PICTURE = Path(__file__).parent / "images" / "meanfield-limit.png"
 SIZES = {"ns": (64, 256, 1024, 4096), "draws": 16, "many": 1_000_000}

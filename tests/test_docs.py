@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from tokenflock.claims import all_claims
-from tokenflock.gallery import all_figures
+from tokenflock.ledger import all_claims, all_figures
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -26,7 +26,6 @@ from . import (
 )
 
 # isort: on
-from .claims import check as check
 from .density import Density as Density
 from .dynamics import Dynamics as Dynamics
 from .ensembles import ensemble as ensemble
@@ -39,6 +38,7 @@ from .integrate import at_clusters as at_clusters
 from .integrate import at_diameter as at_diameter
 from .integrate import solve as solve
 from .integrate import when as when
+from .ledger import check as check
 from .meanfield import laws as laws
 from .measure import Measure as Measure
 from .measure import from_angles as from_angles

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tokenflock.claims import find_claim
-from tokenflock.claims.examine import examine
 from tokenflock.errors import InputError
+from tokenflock.ledger import find_claim
+from tokenflock.ledger.examine import examine
 
 HOMOGENIZED, STOCHASTIC = "2604.01978v1", "2601.21942"
 

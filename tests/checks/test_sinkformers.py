@@ -7,8 +7,8 @@ from scipy import integrate, special
 
 import tokenflock as flock
 from tokenflock import theory
-from tokenflock.claims.measure import field, read
-from tokenflock.claims.sinkformers.paper import attention, random_symmetric, random_tokens
+from tokenflock.ledger.measure import field, read
+from tokenflock.papers.sinkformers.claims.shared import attention, random_symmetric, random_tokens
 
 N, D = 12, 2
 

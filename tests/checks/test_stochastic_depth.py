@@ -10,10 +10,10 @@ from scipy.linalg import solve_banded
 
 import tokenflock as flock
 from tokenflock import theory
-from tokenflock.claims.stochastic import chain, hybrid
-from tokenflock.claims.stochastic.formations import formations, group_pull, measured_bend
-from tokenflock.claims.stochastic.two_tokens import absorption_error, undecided
 from tokenflock.dynamics import Particles
+from tokenflock.papers.stochastic.claims import chain, hybrid
+from tokenflock.papers.stochastic.claims.formations import formations, group_pull, measured_bend
+from tokenflock.papers.stochastic.claims.two_tokens import absorption_error, undecided
 from tokenflock.random_depth.chains import overlaps, random_chains
 from tokenflock.random_depth.laws import AmongTokens, FixedScores, HeadLaw, Signs, Values
 from tokenflock.reduce import Dense

@@ -12,10 +12,11 @@ import pytest
 from interrupts import HEARING_SIGINT
 from typer.testing import CliRunner
 
-from tokenflock.claims import registry
-from tokenflock.claims.core import Paper, broken, equals
 from tokenflock.cli import app
 from tokenflock.errors import SolveError
+from tokenflock.ledger import finding as registry
+from tokenflock.ledger.claim import broken, equals
+from tokenflock.ledger.paper import Paper
 
 COMMAND = str(Path(sys.executable).with_name("tokenflock"))
 PER_CLAIM = {
@@ -27,7 +28,7 @@ PER_CLAIM = {
 @pytest.fixture
 def ledger(monkeypatch):
     """A ledger of three invented claims: one true, one false, one that cannot be told."""
-    paper = Paper("0000.00000v1", "Invented", "Nobody")
+    paper = Paper("", "0000.00000", "Invented", "Nobody", seen="never", version="v1")
 
     def add(name, measure):
         paper.claim(

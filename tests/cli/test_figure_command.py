@@ -8,16 +8,17 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from tokenflock.cli import app
-from tokenflock.gallery import registry
-from tokenflock.gallery.core import Album
+from tokenflock.ledger import finding
+from tokenflock.ledger.paper import Paper
 
 
 @pytest.fixture
 def gallery(monkeypatch, tmp_path):
     """A gallery of one figure, which counts how often it is computed."""
-    album, computed = Album("0000.00000v1"), []
+    paper = Paper("", "0000.00000", "Invented", "Nobody", seen="never", version="v1")
+    computed = []
 
-    @album.figure("line", title="A line", shows="a line", quick={"n": 3}, paper={"n": 9})
+    @paper.figure("line", title="A line", shows="a line", quick={"n": 3}, paper={"n": 9})
     def line(job):
         computed.append(job.n)
         return xr.Dataset({"y": ("x", np.arange(job.n) + float(job.seed))})
@@ -28,7 +29,7 @@ def gallery(monkeypatch, tmp_path):
         axes.plot(data.y)
         return figure
 
-    monkeypatch.setattr(registry, "albums", lambda: (album,))
+    monkeypatch.setattr(finding, "papers", lambda: (paper,))
     monkeypatch.chdir(tmp_path)
     return computed
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock.claims.perceptron.circle import Neurons, unit
-from tokenflock.claims.perceptron.spread import density_wave, refusal
+from tokenflock.papers.perceptron.claims.circle import Neurons, unit
+from tokenflock.papers.perceptron.claims.spread import density_wave, refusal
 from tokenflock.terms.perceptron import Perceptron
 from tokenflock.theory.perceptron import strict_spacing
 

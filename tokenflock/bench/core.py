@@ -6,10 +6,11 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
-from ..errors import InputError, require
+from ..errors import InputError
+from ..ledger.case import Settled, changed
+from ..ledger.paper import NOTHING
 from ..progress import NotedReport
 from .machine import describe_machine, has_gpu, versions
 from .timing import Contestant, Name, Samples, race
@@ -113,19 +114,15 @@ class Row:
         }
 
 
-class BenchJob:
+class BenchJob(Settled):
     """What a benchmark measures from: the settings as attributes, and a progress report."""
 
+    KIND = "benchmark"
+
     def __init__(self, values: Settings, report: NotedReport | None = None):
-        self.values = MappingProxyType(dict(values))
+        super().__init__(values)
         self._report: NotedReport = report or (lambda done, note: None)
         self._last = (0.0, "")
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["values"][name]
-        except KeyError:
-            raise AttributeError(f"this benchmark has no setting {name!r}") from None
 
     def report(self, done: float, note: str) -> None:
         """Say how much is done and what comes next."""
@@ -177,14 +174,10 @@ class Benchmark:
         self, scale: Scale = "quick", report: NotedReport | None = None, **changes: Any
     ) -> dict[str, Any]:
         """Measure, and return the JSON object; `changes` replace settings of the scale."""
-        unknown = changes.keys() - self.quick.keys()
-        require(
-            not unknown,
-            f"{self.name} has no setting {', '.join(unknown)}; it has {', '.join(self.quick)}",
-        )
+        values = changed(self.name, self.settings(scale), changes)
         start = time.perf_counter()
         with _on(self.device):
-            rows = self.measure(BenchJob({**self.settings(scale), **changes}, report))
+            rows = self.measure(BenchJob(values, report))
         return {
             "name": self.name,
             "scale": scale,
@@ -217,7 +210,7 @@ def benchmark(
     *,
     says: str,
     quick: Settings,
-    full: Settings = MappingProxyType({}),
+    full: Settings = NOTHING,
     device: Device = "cpu",
 ) -> Callable[[Callable[[BenchJob], list[Row]]], Benchmark]:
     """Make the decorated function, which measures rows, the benchmark `name`."""

@@ -11,7 +11,7 @@ from .errors import INTERRUPTED
 from .scale import Scale
 
 if TYPE_CHECKING:
-    from ..claims import Claim, Report
+    from ..ledger import Claim, Report
 
 STYLES = {"holds": "green", "fails": "bold red", "inconclusive": "yellow"}
 
@@ -55,7 +55,7 @@ def check(
     Exit codes: 0 all hold, 1 a claim fails or a run broke off, 2 bad usage or input,
     3 inconclusive, 130 interrupted.
     """
-    from ..claims.batch import summary
+    from ..ledger.batch import summary
 
     chosen = _chosen(claim, paper, settings)
     values = _parsed(settings)
@@ -72,8 +72,8 @@ def check(
 
 
 def _chosen(claim: str | None, paper: str | None, settings: list[str]) -> list[Claim]:
-    from ..claims import all_claims, find_claim, find_paper
     from ..errors import InputError
+    from ..ledger import all_claims, find_claim, find_paper
 
     if claim is not None and paper is not None:
         raise InputError("give a claim's ID or --paper, not both")
@@ -109,8 +109,8 @@ def _watched(
     quiet: bool,
 ) -> list[Report]:
     """The reports in the order of the ledger, each printed as soon as its turn has come."""
-    from ..claims import check, check_many
     from ..integrate.progress import make_bar
+    from ..ledger import check, check_many
 
     names = [claim.id for claim in chosen]
     stream = (

@@ -15,7 +15,7 @@ from .plainly import printable
 from .scale import Scale
 
 if TYPE_CHECKING:
-    from ..gallery import Figure
+    from ..ledger import Figure
 
 
 def figure(
@@ -49,8 +49,8 @@ def figure(
 
     Exit codes: 0 fine, 1 the computation failed, 2 bad usage or input, 130 interrupted.
     """
-    from ..gallery import find_figure
-    from ..gallery.files import check_path, data_path, default_path
+    from ..ledger import find_figure
+    from ..ledger.figure_files import check_path, data_path, default_path
 
     chosen = find_figure(name)
     path = default_path(chosen, scale.value) if out is None else out
@@ -81,8 +81,8 @@ def _make(figure: Figure, path: Path, scale: Any, seed: int, fresh: bool) -> boo
     """Compute or reuse the data, draw it; whether it was reused."""
     from rich.markup import escape
 
-    from ..gallery.files import compute_and_store, stored_data, write_picture
     from ..integrate.progress import make_bar
+    from ..ledger.figure_files import compute_and_store, stored_data, write_picture
 
     data = None if fresh else stored_data(figure, path, scale, seed)
     reused = data is not None

@@ -162,7 +162,7 @@ def _sweeps() -> list[dict]:
 
 
 def _claims() -> list[dict]:
-    from ..claims import all_claims, asking_claims
+    from ..ledger import all_claims, asking_claims
 
     return [
         {
@@ -175,7 +175,7 @@ def _claims() -> list[dict]:
 
 
 def _figures() -> list[dict]:
-    from ..gallery import all_figures
+    from ..ledger import all_figures
 
     return [
         {

@@ -1,7 +1,0 @@
-"""2407.01602: hardmax attention, its leaders and their followers."""
-
-from .paper import PAPER as PAPER
-
-from . import layer as layer  # isort: skip
-from . import following as following  # isort: skip
-from . import sentiment as sentiment  # isort: skip

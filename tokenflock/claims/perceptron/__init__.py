@@ -1,7 +1,0 @@
-"""2601.21366v2: attention with a perceptron follows an energy; how its critical points concentrate."""
-
-from .paper import PAPER as PAPER
-
-from . import energy as energy  # isort: skip
-from . import concavity as concavity  # isort: skip
-from . import atoms as atoms  # isort: skip

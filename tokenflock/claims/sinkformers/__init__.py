@@ -1,7 +1,0 @@
-"""2110.11773: Sinkformers, doubly stochastic attention as a Wasserstein gradient flow."""
-
-from .paper import PAPER as PAPER
-
-from . import normalisations as normalisations  # isort: skip
-from . import gradient as gradient  # isort: skip
-from . import heat as heat  # isort: skip

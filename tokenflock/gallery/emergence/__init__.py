@@ -1,8 +1,0 @@
-"""2305.05465v6: The emergence of clusters in self-attention dynamics."""
-
-from .album import ALBUM as ALBUM
-
-from . import polytopes as polytopes  # isort: skip
-from . import hyperplanes as hyperplanes  # isort: skip
-from . import attention as attention  # isort: skip
-from . import high_dimension as high_dimension  # isort: skip

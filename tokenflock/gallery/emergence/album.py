@@ -1,5 +1,0 @@
-"""The album itself."""
-
-from ..core import Album
-
-ALBUM = Album("2305.05465v6")
