@@ -40,7 +40,13 @@ def main() -> None:
         print(f"{len(reports):>3} {report.verdict:<12} {report.id}", flush=True)
     lines = [PREFACE, *_heading(list(reports.values()), scale)]
     for paper in papers():
-        lines += ["", f"## {paper.id}: {paper.title}", "", f"{paper.authors}.", ""]
+        lines += [
+            "",
+            f"## {paper.id}: {paper.title}",
+            "",
+            f"{paper.authors}. Read in: {paper.seen}.",
+            "",
+        ]
         lines += _table([reports[claim.id] for claim in paper.claims if not claim.asks])
     lines += _on_checkpoints()
     LEDGER.write_text("\n".join(lines) + "\n")

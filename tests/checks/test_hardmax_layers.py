@@ -1,7 +1,7 @@
 """H1 to H9 of the hardmax layers (2407.01602), read off runs of the engine with plain NumPy.
 
 The claims `2407.01602/...` measure the same statements on other draws, with controls; H4, H5 and H6 also
-stand in tests/observables/test_leaders.py and tests/gallery/test_gallery_hardmax.py, and H1 is the claim
+stand in tests/observables/test_leaders.py and tests/papers/test_hardmax_figures.py, and H1 is the claim
 `2407.01602/reduction`: here they are slow tests, since each compiles a run of its own.
 """
 

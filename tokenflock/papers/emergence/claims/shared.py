@@ -1,4 +1,4 @@
-"""The paper itself, its rescaled model, and matrices drawn from a seed."""
+"""Its rescaled model, and matrices drawn from a seed."""
 
 from __future__ import annotations
 

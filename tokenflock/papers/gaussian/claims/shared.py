@@ -1,4 +1,4 @@
-"""The paper itself, its models, random Gaussians, and runs of their mean and covariance."""
+"""Its models, random Gaussians, and runs of their mean and covariance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper itself, its layer, and what several claims read off a run of layers."""
+"""Its layer, and what several claims read off a run of layers."""
 
 from __future__ import annotations
 

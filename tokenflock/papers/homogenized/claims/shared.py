@@ -1,4 +1,4 @@
-"""The paper itself, and what several claims share."""
+"""What several claims share."""
 
 from __future__ import annotations
 

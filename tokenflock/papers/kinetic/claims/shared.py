@@ -1,4 +1,4 @@
-"""The paper itself, and hypotheses that several claims share."""
+"""Hypotheses that several claims share."""
 
 from __future__ import annotations
 

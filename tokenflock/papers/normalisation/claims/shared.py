@@ -1,4 +1,4 @@
-"""The paper, its six schemes, and the clock each of them runs on close to the cluster."""
+"""Its six schemes, and the clock each of them runs on close to the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper itself, its three kernels as models of the engine, and random tokens."""
+"""Its three kernels as models of the engine, and random tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper itself, and how far it was seen."""
+"""How far the paper was seen."""
 
 from __future__ import annotations
 
