@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.bench.machine import describe_machine
+from tokenflock.applications.benchmarks.machine import describe_machine
 from tokenflock.kinds import Softmax
 from tokenflock.masks import Full
 from tokenflock.reduce import Dense, GpuKernel, Problem, Spectral, Tiled

@@ -8,8 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from tokenflock.bench.machine import describe_machine
-from tokenflock.training.folder import read_report
+from tokenflock.applications.benchmarks.machine import describe_machine
+from tokenflock.applications.sentiment.folder import read_report
 
 
 def row(folder: str) -> dict:

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import tokenflock as flock
-from tokenflock.bench.machine import describe_machine
-from tokenflock.bench.timing import race
+from tokenflock.applications.benchmarks.machine import describe_machine
+from tokenflock.applications.benchmarks.timing import race
 from tokenflock.plot.style import FAINT, INK, PALETTE, styled
 from tokenflock.reduce import Problem
 from tokenflock.reduce.spectral import series

@@ -6,7 +6,7 @@ Usage: make bench, or python docs/build_benchmarks.py after copying results from
 import json
 from pathlib import Path
 
-from tokenflock.bench import all_benchmarks
+from tokenflock.applications.benchmarks import all_benchmarks
 from tokenflock.cli.bench import bar_lines, table_rows
 
 PAGE = Path(__file__).parent / "benchmarks.md"

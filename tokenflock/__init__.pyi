@@ -1,17 +1,20 @@
 # The submodules, each a concept, in one statement.
 # isort: off
 from . import (
+    applications as applications,
     construct as construct,
     errors as errors,
     frame as frame,
     integrate as integrate,
     kinds as kinds,
     kinetic as kinetic,
+    ledger as ledger,
     masks as masks,
     meanfield as meanfield,
     noise as noise,
     normalisation as normalisation,
     observables as observables,
+    papers as papers,
     random_depth as random_depth,
     random_weights as random_weights,
     reduce as reduce,
@@ -22,7 +25,6 @@ from . import (
     testing as testing,
     theory as theory,
     tracing as tracing,
-    training as training,
 )
 
 # isort: on

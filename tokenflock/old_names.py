@@ -92,6 +92,7 @@ MOVED = {
     "strong_centres": "observables.strong_centres",
     "Term": "terms.Term",
     "TokenflockError": "errors.TokenflockError",
+    "training": "applications.sentiment",
     "Unnormalised": "kinds.Unnormalised",
     "w2": "observables.w2",
     "Weighted": "kinds.Weighted",

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
+from tokenflock.applications.sentiment.classifier import Classifier, all_layers, hard, soft
+from tokenflock.applications.sentiment.leaders import follow
 from tokenflock.integrate import Layers, Save, solve
 from tokenflock.measure import from_array
 from tokenflock.models import HardmaxFlow
 from tokenflock.space import Euclidean
-from tokenflock.training.classifier import Classifier, all_layers, hard, soft
-from tokenflock.training.leaders import follow
 from tokenflock.weights import Weights
 
 ALPHA = 0.5

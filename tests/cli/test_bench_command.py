@@ -7,8 +7,8 @@ import signal
 import pytest
 from typer.testing import CliRunner
 
-from tokenflock.bench import registry
-from tokenflock.bench.core import Row, benchmark
+from tokenflock.applications.benchmarks import registry
+from tokenflock.applications.benchmarks.core import Row, benchmark
 from tokenflock.cli import app
 
 
@@ -30,7 +30,7 @@ def benchmarks(monkeypatch, tmp_path):
         raise AssertionError("there is no GPU")
 
     monkeypatch.setattr(registry, "_benchmarks", lambda: (tiny_sum, gpu_sum))
-    monkeypatch.setattr("tokenflock.bench.core.has_gpu", lambda: False)
+    monkeypatch.setattr("tokenflock.applications.benchmarks.core.has_gpu", lambda: False)
     monkeypatch.chdir(tmp_path)
     return ran
 

@@ -47,7 +47,7 @@ def test_a_trace_does_not_replace_a_run(tmp_path):
 
 
 def test_a_benchmark_and_a_report_are_not_written_over_another(tmp_path):
-    from tokenflock.bench.files import write
+    from tokenflock.applications.benchmarks.files import write
     from tokenflock.errors import StoreError
     from tokenflock.tracing.html_page import write_files
 

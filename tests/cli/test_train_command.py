@@ -13,10 +13,10 @@ import pytest
 from interrupts import HEARING_SIGINT
 from typer.testing import CliRunner
 
+from tokenflock.applications.sentiment import sentiment as training
+from tokenflock.applications.sentiment.folder import CHECKPOINT, REPORT, TRAINING
+from tokenflock.applications.sentiment.synthetic import synthetic_pairs
 from tokenflock.cli import app
-from tokenflock.training import sentiment as training
-from tokenflock.training.folder import CHECKPOINT, REPORT, TRAINING
-from tokenflock.training.synthetic import synthetic_pairs
 
 COMMAND = str(Path(sys.executable).with_name("tokenflock"))
 SMALL = ["--depth", 2, "--epochs", 2, "--batch", 32, "--length", 32, "--validation", 0.2]

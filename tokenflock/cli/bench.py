@@ -13,7 +13,7 @@ from .bars import bar_on_stderr
 from .errors import INTERRUPTED
 
 if TYPE_CHECKING:
-    from ..bench import Benchmark
+    from ..applications.benchmarks import Benchmark
 
 
 class Scale(StrEnum):
@@ -54,7 +54,7 @@ def bench(
 
     Exit codes: 0 measured, 1 a benchmark failed, 2 bad usage or input, 130 interrupted.
     """
-    from ..bench import all_benchmarks
+    from ..applications.benchmarks import all_benchmarks
 
     if listing:
         _list(all_benchmarks(), as_json)
@@ -69,7 +69,7 @@ def bench(
 
 def _chosen(name: str | None) -> list[Benchmark]:
     """The benchmark asked for, or all that run here; says which do not."""
-    from ..bench import all_benchmarks, find_benchmark
+    from ..applications.benchmarks import all_benchmarks, find_benchmark
 
     if name is not None:
         found = find_benchmark(name)
@@ -84,7 +84,7 @@ def _chosen(name: str | None) -> list[Benchmark]:
 
 def _targets(chosen: list[Benchmark], out: Path | None, single: bool) -> dict[str, Path]:
     """Where each result is written."""
-    from ..bench.files import check_file, check_folder
+    from ..applications.benchmarks.files import check_file, check_folder
 
     if out is None:
         return {}
@@ -97,7 +97,7 @@ def _targets(chosen: list[Benchmark], out: Path | None, single: bool) -> dict[st
 
 def _measured(one: Benchmark, scale: Any, target: Path | None, quiet: bool) -> dict[str, Any]:
     """Run one benchmark under a bar, write it, show it."""
-    from ..bench.files import write
+    from ..applications.benchmarks.files import write
 
     try:
         with bar_on_stderr(one.name, stays=False) as report:
@@ -154,7 +154,7 @@ def _table(row: dict[str, Any]) -> Any:
 
 def table_rows(row: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """Who, the number, how much better ours is, the error."""
-    from ..bench.core import UNITS
+    from ..applications.benchmarks.core import UNITS
 
     spread = "" if row["spread"] is None else f"spread {100 * row['spread']:.0f} %"
     rows = [("ours", f"{row['ours']:.3g} {row['unit']}", spread, _error(row["error"]))]

@@ -16,7 +16,7 @@ from .errors import INTERRUPTED, in_a_sentence
 from .plainly import console, printable
 
 if TYPE_CHECKING:
-    from ..training import Reviews, Settings
+    from ..applications.sentiment import Reviews, Settings
 
 train_app = typer.Typer(add_completion=False, rich_markup_mode="markdown", no_args_is_help=True)
 HOW_TO_GET_DATA = (
@@ -110,7 +110,7 @@ def explain(
 
     Example: `tokenflock train explain runs/reviews "A wonderful film with a dull end."`
     """
-    from ..training import open_training
+    from ..applications.sentiment import open_training
     from .show_training import explanation_lines
 
     found = open_training(place).explain(text)
@@ -149,14 +149,14 @@ def _request(
     asked = example or (None if data is None else str(data.absolute()))
     if asked is None and resumed is None:
         raise InputError(f"there are no reviews to train with; {HOW_TO_GET_DATA}")
-    from ..training.examples import EXAMPLES
-    from ..training.settings import Settings, resolve, resume_with
+    from ..applications.sentiment.examples import EXAMPLES
+    from ..applications.sentiment.settings import Settings, resolve, resume_with
 
     if resumed is None:
         assert asked is not None
         own = EXAMPLES[example].settings if example else {}
         return asked, only, resolve(own, given)
-    from ..training.folder import read_facts
+    from ..applications.sentiment.folder import read_facts
 
     facts = read_facts(resumed)
     settings = resume_with(Settings(**facts["settings"]), given, resumed)
@@ -165,7 +165,7 @@ def _request(
 
 
 def _report_in(place: Path) -> dict[str, Any] | None:
-    from ..training.folder import read_report
+    from ..applications.sentiment.folder import read_report
 
     return read_report(place)
 
@@ -179,8 +179,8 @@ def _trained(
     overwrite: bool,
     tell: Callable[[float, str], None],
 ) -> dict[str, Any]:
-    from ..training.folder import check_training_place
-    from ..training.sentiment import check_memory, train
+    from ..applications.sentiment.folder import check_training_place
+    from ..applications.sentiment.sentiment import check_memory, train
 
     if not resume:
         check_training_place(place, overwrite)
@@ -198,8 +198,8 @@ def _trained(
 
 
 def _reviews(source: str, only: str | None) -> Reviews:
-    from ..training.examples import EXAMPLES
-    from ..training.reviews import read_reviews
+    from ..applications.sentiment.examples import EXAMPLES
+    from ..applications.sentiment.reviews import read_reviews
 
     if source in EXAMPLES:
         return EXAMPLES[source].reviews()
@@ -218,7 +218,7 @@ def _progress(place: Path) -> Iterator[Callable[[float, str], None]]:
 
 
 def _interrupted(place: Path) -> str:
-    from ..training.folder import TRAINING
+    from ..applications.sentiment.folder import TRAINING
 
     if not (place / TRAINING).exists():
         return "interrupted before anything was written"

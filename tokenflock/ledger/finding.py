@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import pkgutil
 from collections.abc import Iterable
 from importlib import import_module
 
@@ -19,8 +18,8 @@ FOLDER = "tokenflock.papers"
 @functools.cache
 def papers() -> tuple[Paper, ...]:
     """Every paper, in the order of the arXiv numbers; their claims and figures are not loaded yet."""
-    folders = pkgutil.iter_modules(import_module(FOLDER).__path__)
-    found = [import_module(f"{FOLDER}.{folder.name}").PAPER for folder in folders if folder.ispkg]
+    folder = import_module(FOLDER)
+    found = [getattr(folder, name).PAPER for name in dir(folder)]
     return tuple(sorted(found, key=lambda paper: paper.arxiv))
 
 

@@ -1,7 +1,8 @@
-"""The classifier: what its leaders are, what it loses by its surrogate, and that it reads nothing but words.
+"""The classifier: what its leaders are, what it loses by its surrogate, and that it reads nothing but
+words.
 
-Trained on the synthetic reviews of `tokenflock.training`, whose polar words are known; the paper's own
-evidence is a histogram of leaders on film reviews.
+Trained on the synthetic reviews of `tokenflock.applications.sentiment`, whose polar words are known; the
+paper's own evidence is a histogram of leaders on film reviews.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from .. import PAPER
 
 # Training is imported where a claim runs: whoever lists claims, or checks others, does not wait for it.
 if TYPE_CHECKING:
-    from ....training.classifier import Classifier
-    from ....training.reviews import Data
-    from ....training.settings import Settings
+    from ....applications.sentiment.classifier import Classifier
+    from ....applications.sentiment.reviews import Data
+    from ....applications.sentiment.settings import Settings
 
 TRAINING = {"reviews": 1500, "d": 2, "depth": 2, "epochs": 6, "batch": 32, "rate": 0.05}
 AT_PAPER_SCALE = {"reviews": 6000, "depth": 8, "epochs": 30, "rate": 0.01}
@@ -37,9 +38,9 @@ class Network(NamedTuple):
 @functools.lru_cache(maxsize=4)
 def _network(settings: Settings, reviews: int) -> Network:
     """One training serves a claim, its control, and the other claim."""
-    from ....training.fit import NETWORK, start, train_epoch
-    from ....training.reviews import prepare
-    from ....training.synthetic import synthetic_reviews
+    from ....applications.sentiment.fit import NETWORK, start, train_epoch
+    from ....applications.sentiment.reviews import prepare
+    from ....applications.sentiment.synthetic import synthetic_reviews
 
     data = prepare(synthetic_reviews(reviews, settings.seed), settings)
     trainee = start(settings, len(data.vocabulary))[NETWORK]
@@ -50,8 +51,8 @@ def _network(settings: Settings, reviews: int) -> Network:
 
 
 def _of(case: Case) -> Network:
-    from ....training.settings import Settings
-    from ....training.synthetic import WORDS
+    from ....applications.sentiment.settings import Settings
+    from ....applications.sentiment.synthetic import WORDS
 
     sizes: dict[str, Any] = {name: case.values[name] for name in TRAINING if name != "reviews"}
     return _network(Settings(**sizes, length=WORDS, tau=COLD, seed=case.seed), case.reviews)
@@ -73,8 +74,8 @@ def _of(case: Case) -> Network:
 )
 def polar_words_lead(case: Case) -> list[Comparison]:
     """Share of its test reviews in which a word leads, polar over neutral; sides of the polar ones."""
-    from ....training.leaders import count_words, follow
-    from ....training.synthetic import NEGATIVE, POSITIVE
+    from ....applications.sentiment.leaders import count_words, follow
+    from ....applications.sentiment.synthetic import NEGATIVE, POSITIVE
 
     network = _of(case)
     classifier = network.trained if case.network == "trained" else network.random
@@ -105,8 +106,8 @@ def polar_words_lead(case: Case) -> list[Comparison]:
 )
 def surrogate(case: Case) -> list[Comparison]:
     """|cross-entropy of softmax at a temperature - that of hardmax| on the test reviews."""
-    from ....training.classifier import hard, soft
-    from ....training.fit import score
+    from ....applications.sentiment.classifier import hard, soft
+    from ....applications.sentiment.fit import score
 
     network = _of(case)
     hardmax, softmax = (
@@ -135,9 +136,9 @@ def surrogate(case: Case) -> list[Comparison]:
 )
 def padding(case: Case) -> list[Comparison]:
     """Logits of random reviews among more places against those of the reviews alone, in double precision."""
-    from ....training.classifier import Classifier, draw_classifier, hard
-    from ....training.fit import evaluate
-    from ....training.texts import PAD
+    from ....applications.sentiment.classifier import Classifier, draw_classifier, hard
+    from ....applications.sentiment.fit import evaluate
+    from ....applications.sentiment.texts import PAD
 
     rng = np.random.default_rng(case.seed)
     known = 50

@@ -8,11 +8,11 @@ import numpy as np
 import xarray as xr
 
 from ....plot.style import FAINT, INK, PALETTE, REST
-from ....training.fit import BASELINE, NETWORK, Trainee, depths, start, train_epoch
-from ....training.leaders import count_words, follow
-from ....training.reviews import prepare
-from ....training.settings import Settings
-from ....training.synthetic import NEGATIVE, POSITIVE, WORDS, synthetic_reviews
+from ....applications.sentiment.fit import BASELINE, NETWORK, Trainee, depths, start, train_epoch
+from ....applications.sentiment.leaders import count_words, follow
+from ....applications.sentiment.reviews import prepare
+from ....applications.sentiment.settings import Settings
+from ....applications.sentiment.synthetic import NEGATIVE, POSITIVE, WORDS, synthetic_reviews
 from ....ledger.figure import FigureJob
 from .. import PAPER
 
