@@ -13,7 +13,7 @@ import pytest  # noqa: E402
 from compiled_programs import count_programs, make_room  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
-pytest_plugins = ["suite_cost"]
+pytest_plugins = ["suite_cost", "brute_force"]
 CHECKED = [
     "tokenflock.space",
     "tokenflock.measure",

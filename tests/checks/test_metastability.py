@@ -8,6 +8,7 @@ from named_kinds import named_kind
 import tokenflock as flock
 from tokenflock import theory
 from tokenflock.dynamics import Particles
+from tokenflock.papers.metastability import closed_forms
 
 KINETIC = np.array(
     [
@@ -28,7 +29,7 @@ def test_T18_K3_1_tokens_stay_in_their_caps_on_the_proved_window():
     tokens = flock.starts.mixture(
         flock.Sphere(3), pole, 5, seed=0, radius=float(np.arccos(1 - eps))
     )
-    window = theory.metastability_window(eps, np.pi, 10, beta, 1.0)
+    window = closed_forms.metastability_window(eps, np.pi, 10, beta, 1.0)
     assert bool(window.holds)
     assert float(np.exp(window.log_lifetime)) == pytest.approx(1.02403e7, rel=1e-5)
     assert float(window.collapse_time) == pytest.approx(408.0817, rel=1e-6)

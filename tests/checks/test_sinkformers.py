@@ -6,8 +6,9 @@ import pytest
 from scipy import integrate, special
 
 import tokenflock as flock
-from tokenflock import theory
 from tokenflock.ledger.measure import field, read
+from tokenflock.papers.gaussian import closed_forms as gaussian_forms
+from tokenflock.papers.sinkformers import closed_forms as sinkhorn_forms
 from tokenflock.papers.sinkformers.claims.shared import attention, random_symmetric, random_tokens
 
 N, D = 12, 2
@@ -40,7 +41,7 @@ def test_p6c_2_the_field_is_minus_the_gradient_of_the_energy():
 
     def energy(x):
         scores = x @ B @ x.T
-        return theory.coupling_energy((scores + scores.T) / 2, masses)
+        return sinkhorn_forms.coupling_energy((scores + scores.T) / 2, masses)
 
     step = 1e-5
     for i, k in ((0, 0), (5, 1), (11, 0)):
@@ -55,8 +56,11 @@ def test_p6c_2_the_field_is_minus_the_gradient_of_the_energy():
 def test_p6c_3_slopes_of_a_gaussian(bandwidth):
     """-eps/S against -eps/(2S) as eps -> 0; the 1-D formula of P6b.3 with a = 1/eps."""
     S = 0.7
-    half, full = theory.sinkhorn_shift(S, bandwidth), theory.softmax_shift(S, bandwidth)
-    slope = theory.sinkhorn_slope([[S]], [[1 / bandwidth]])[0, 0]
+    half, full = (
+        sinkhorn_forms.sinkhorn_shift(S, bandwidth),
+        sinkhorn_forms.softmax_shift(S, bandwidth),
+    )
+    slope = gaussian_forms.sinkhorn_slope([[S]], [[1 / bandwidth]])[0, 0]
     assert half == pytest.approx(slope - 1, abs=1e-12)
     u = bandwidth / S
     assert abs(half + u / 2) <= u**2 / 8
@@ -104,7 +108,7 @@ def test_the_jacobian_of_softmax_is_not_symmetric():
     pair = np.array([0.8, -0.3])
     softmax = jacobian("softmax", pair)
     assert softmax[1, 0] - softmax[0, 1] == pytest.approx(
-        float(theory.softmax_curl(*pair, 1.3)), abs=1e-12
+        float(sinkhorn_forms.softmax_curl(*pair, 1.3)), abs=1e-12
     )
     assert abs(softmax[1, 0] - softmax[0, 1]) > 0.05
     kernel = jacobian("unnormalised", pair)
@@ -118,17 +122,19 @@ def test_alternation_begins_with_softmax_and_nears_the_coupling():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(10, 2))
     scores = points @ points.T
-    np.testing.assert_allclose(theory.alternating(scores, 1), special.softmax(scores, axis=1))
-    np.testing.assert_allclose(theory.alternating(scores, 0), np.exp(scores))
-    gaps = [np.abs(theory.alternating(scores, k).sum(axis=0) - 1).max() for k in (1, 3, 5)]
+    np.testing.assert_allclose(
+        sinkhorn_forms.alternating(scores, 1), special.softmax(scores, axis=1)
+    )
+    np.testing.assert_allclose(sinkhorn_forms.alternating(scores, 0), np.exp(scores))
+    gaps = [np.abs(sinkhorn_forms.alternating(scores, k).sum(axis=0) - 1).max() for k in (1, 3, 5)]
     assert gaps[0] > 0.3
     assert gaps[2] < gaps[1] < gaps[0]
     # The authors use five: here a tenth of softmax's error is left.
     assert gaps[2] < gaps[0] / 10
     masses = np.full(10, 0.1)
-    phi = theory.coupling_potential(scores, masses)
+    phi = sinkhorn_forms.coupling_potential(scores, masses)
     plan = np.exp(scores - phi[:, None] - phi) * masses
-    np.testing.assert_allclose(theory.alternating(scores, 2001), plan, atol=1e-12)
+    np.testing.assert_allclose(sinkhorn_forms.alternating(scores, 2001), plan, atol=1e-12)
 
 
 def test_the_energy_is_what_the_paper_defines():
@@ -138,57 +144,62 @@ def test_the_energy_is_what_the_paper_defines():
     points, w = np.asarray(tokens.points), np.asarray(tokens.weights)
     scores = points @ random_symmetric(rng, 2) @ points.T
     scores = (scores + scores.T) / 2
-    phi = theory.coupling_potential(scores, w)
+    phi = sinkhorn_forms.coupling_potential(scores, w)
     density = np.exp(scores - phi[:, None] - phi)
     defined = -0.5 * w @ (density * (np.log(density) - scores)) @ w
-    assert theory.coupling_energy(scores, w) == pytest.approx(defined, abs=1e-13)
+    assert sinkhorn_forms.coupling_energy(scores, w) == pytest.approx(defined, abs=1e-13)
     assert defined > 0.5 * w @ scores @ w  # the product coupling has no entropy
 
 
 @pytest.mark.parametrize("bandwidth", [0.02, 0.3, 2.0])
 def test_variances_under_both_flows_solve_their_equations(bandwidth):
     def sinkhorn(t, S):
-        return -2 * (2 / bandwidth) * theory.sinkhorn_shift(S, bandwidth) * S
+        return -2 * (2 / bandwidth) * sinkhorn_forms.sinkhorn_shift(S, bandwidth) * S
 
     def softmax(t, S):
-        return -2 * (1 / bandwidth) * theory.softmax_shift(S, bandwidth) * S
+        return -2 * (1 / bandwidth) * sinkhorn_forms.softmax_shift(S, bandwidth) * S
 
-    pairs = ((sinkhorn, theory.sinkhorn_heat_variance), (softmax, theory.softmax_heat_variance))
+    pairs = (
+        (sinkhorn, sinkhorn_forms.sinkhorn_heat_variance),
+        (softmax, sinkhorn_forms.softmax_heat_variance),
+    )
     for rate, closed in pairs:
         path = integrate.solve_ivp(rate, (0, 1), [0.7], method="LSODA", rtol=1e-11, atol=1e-13)
         assert float(closed(1.0, 0.7, bandwidth)) == pytest.approx(path.y[0, -1], rel=1e-8)
-    assert float(theory.sinkhorn_heat_variance(0.0, 0.7, bandwidth)) == 0.7
-    lacking = 0.7 + 2 - theory.sinkhorn_heat_variance(1.0, 0.7, bandwidth)
-    assert 0 < lacking <= theory.heat_deficit_bound(1.0, 0.7, bandwidth)
+    assert float(sinkhorn_forms.sinkhorn_heat_variance(0.0, 0.7, bandwidth)) == 0.7
+    lacking = 0.7 + 2 - sinkhorn_forms.sinkhorn_heat_variance(1.0, 0.7, bandwidth)
+    assert 0 < lacking <= sinkhorn_forms.heat_deficit_bound(1.0, 0.7, bandwidth)
 
 
 @pytest.mark.parametrize("start", [1e-12, 1e-15, 1e-18, 1e-300])
 def test_tiny_variances_keep_their_digits(start):
     """S' = 4 S/eps + O(S^2) for S << eps: the start times e^{4t/eps}, up to S/eps."""
-    grown = float(theory.sinkhorn_heat_variance(1.0, start, 1.0))
+    grown = float(sinkhorn_forms.sinkhorn_heat_variance(1.0, start, 1.0))
     assert grown == pytest.approx(start * np.exp(4.0), rel=1e-13 + 100 * start, abs=0.0)
 
 
 def test_tiny_bandwidths_are_the_heat_equation():
     for bandwidth in (1e-20, 1e-300, 5e-324):
-        assert theory.sinkhorn_heat_variance(1.0, 0.5, bandwidth) == pytest.approx(2.5, rel=1e-15)
+        assert sinkhorn_forms.sinkhorn_heat_variance(1.0, 0.5, bandwidth) == pytest.approx(
+            2.5, rel=1e-15
+        )
 
 
 def test_sinkhorn_is_four_times_closer_to_heat_than_a_gaussian_kernel():
     """S' = 2 - eps/(2S) against 2 - 2 eps/S, to first order."""
     lacking = [
         0.7 + 2 - closed(1.0, 0.7, 1e-4)
-        for closed in (theory.sinkhorn_heat_variance, theory.softmax_heat_variance)
+        for closed in (sinkhorn_forms.sinkhorn_heat_variance, sinkhorn_forms.softmax_heat_variance)
     ]
     assert lacking[1] / lacking[0] == pytest.approx(4.0, rel=1e-3)
 
 
 def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="symmetric scores"):
-        theory.coupling_potential([[0.0, 1.0], [2.0, 0.0]], [0.5, 0.5])
+        sinkhorn_forms.coupling_potential([[0.0, 1.0], [2.0, 0.0]], [0.5, 0.5])
     with pytest.raises(ValueError, match="n, n"):
-        theory.alternating([1.0, 2.0], 3)
+        sinkhorn_forms.alternating([1.0, 2.0], 3)
     with pytest.raises(ValueError, match="bandwidth"):
-        theory.sinkhorn_shift(1.0, 0.0)
+        sinkhorn_forms.sinkhorn_shift(1.0, 0.0)
     with pytest.raises(ValueError, match="smaller bandwidth"):
-        theory.heat_deficit_bound(1.0, 0.1, 0.5)
+        sinkhorn_forms.heat_deficit_bound(1.0, 0.1, 0.5)

@@ -9,8 +9,8 @@ import pytest
 from scipy.linalg import solve_banded
 
 import tokenflock as flock
-from tokenflock import theory
 from tokenflock.dynamics import Particles
+from tokenflock.papers.stochastic import closed_forms
 from tokenflock.papers.stochastic.claims import chain, hybrid
 from tokenflock.papers.stochastic.claims.formations import formations, group_pull, measured_bend
 from tokenflock.papers.stochastic.claims.two_tokens import absorption_error, undecided
@@ -28,8 +28,8 @@ def absorbed_by_finite_differences(overlap, d, beta, far=9.0, cells=3600):
     z, h = np.linspace(-far, far, cells + 1, retstep=True)
     r = np.tanh(z)
     shrink = 1 - r**2
-    spread = theory.overlap_variance(r, d, beta) / shrink**2
-    push = theory.overlap_drift(r, d, beta) / shrink + r * spread
+    spread = closed_forms.overlap_variance(r, d, beta) / shrink**2
+    push = closed_forms.overlap_drift(r, d, beta) / shrink + r * spread
     bands = np.zeros((3, z.size))
     right = np.zeros(z.size)
     bands[1] = -spread / h**2
@@ -57,17 +57,19 @@ def test_P6a_1_probability_by_finite_differences(overlap, d, beta):
     coarse, fine = (absorbed_by_finite_differences(overlap, d, beta, cells=n) for n in (1800, 3600))
     assert abs(fine - coarse) < 2e-4
     extrapolated = (4 * fine - coarse) / 3  # second order
-    assert theory.antipodal_probability(overlap, d, beta) == pytest.approx(extrapolated, abs=1e-6)
+    assert closed_forms.antipodal_probability(overlap, d, beta) == pytest.approx(
+        extrapolated, abs=1e-6
+    )
 
 
 def test_probability_near_the_ends_and_far_away():
     """P ~ (1-R)^{(d-1)/2} at 1 and 1 - P ~ (1+R)^{(1-(d-2)/cosh(2 beta))/2} at -1."""
     gaps = np.array([1e-9, 1e-11])
-    near, far = (theory.antipodal_probability(s * (1 - gaps), 5, 1.5) for s in (1, -1))
+    near, far = (closed_forms.antipodal_probability(s * (1 - gaps), 5, 1.5) for s in (1, -1))
     assert np.diff(np.log(near)) / np.diff(np.log(gaps)) == pytest.approx(2.0, abs=1e-5)
     power = (1 - 3 / np.cosh(3.0)) / 2
     assert np.diff(np.log(1 - far)) / np.diff(np.log(gaps)) == pytest.approx(power, abs=1e-5)
-    assert theory.antipodal_probability(0.0, 3000, 6.0) == pytest.approx(
+    assert closed_forms.antipodal_probability(0.0, 3000, 6.0) == pytest.approx(
         absorbed_by_finite_differences(0.0, 3000, 6.0, 3.0, 400_000), rel=1e-2
     )
 
@@ -75,7 +77,7 @@ def test_probability_near_the_ends_and_far_away():
 def test_probability_at_d_3_and_small_beta():
     """cosh(2 beta) > 1 always: P = beta^2 int_0^inf e^{-z}/cosh z dz = beta^2 log 2 to leading order."""
     beta = np.array([1e-3, 1e-5])
-    value = theory.antipodal_probability(0.0, 3, beta)
+    value = closed_forms.antipodal_probability(0.0, 3, beta)
     assert value / beta**2 == pytest.approx(np.log(2), rel=1e-5)
 
 
@@ -94,7 +96,7 @@ def test_the_layer_is_the_layer_of_the_engine():
 
 
 def assert_absorbed_as_foretold(found, start, d, beta):
-    expected = float(theory.antipodal_probability(start, d, beta))
+    expected = float(closed_forms.antipodal_probability(start, d, beta))
     doubt = undecided(found, d, beta)
     allowed = doubt + absorption_error(max(expected, 1 / found.size), found.size)
     assert np.mean(found < 0) == pytest.approx(expected, abs=allowed)
@@ -156,7 +158,7 @@ def test_P6a_2_the_zero_level_of_the_exponent_is_the_curve():
     betas = np.linspace(0.2, 2.6, 13)
     for d in (3, 4, 6, 8, 12, 16):
         exponents = np.array([chain.measured_exponent(d, b, -1, 2000, d)[0] for b in betas])
-        threshold = float(theory.antipodal_threshold(d))
+        threshold = float(closed_forms.antipodal_threshold(d))
         signs = np.sign(exponents)
         assert np.sum(np.diff(signs) != 0) <= 1
         if d == 3:

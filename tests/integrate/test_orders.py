@@ -10,6 +10,7 @@ import pytest
 import tokenflock as flock
 from tokenflock import theory
 from tokenflock.noise import Noise
+from tokenflock.papers.stochastic import closed_forms
 
 TURN = np.array([[0.0, 1.0], [-1.0, -0.3]])
 SPHERE = (flock.SA(2.0), flock.uniform(flock.Sphere(3), 6, seed=1), 4.0)
@@ -154,10 +155,12 @@ def test_common_noise_overlap_drift_matches_theory():
     error = change.std() / np.sqrt(samples)
     # The drift changes along the way by O(t1); the variance rate pins the noise itself.
     assert change.mean() == pytest.approx(
-        float(theory.overlap_drift(overlap, d, beta)), abs=3 * error + 0.02
+        float(closed_forms.overlap_drift(overlap, d, beta)), abs=3 * error + 0.02
     )
     variance = change.var() * t1
-    assert variance == pytest.approx(float(theory.overlap_variance(overlap, d, beta)), rel=0.05)
+    assert variance == pytest.approx(
+        float(closed_forms.overlap_variance(overlap, d, beta)), rel=0.05
+    )
 
 
 def test_common_noise_refuses_a_stratonovich_solver():

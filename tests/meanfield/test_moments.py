@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock import theory
 from tokenflock.density import Density
 from tokenflock.errors import InputError, SolveError
 from tokenflock.kinds import gaussian_coupling
 from tokenflock.meanfield import affine, gaussian_statistics
 from tokenflock.meanfield.moments import LARGEST_NUMBER, Moments, as_gaussian, gaussian_density
+from tokenflock.papers.gaussian import closed_forms
 
 MEAN = np.array([0.6, -0.4])
 COVARIANCE = np.array([[1.0, 0.3], [0.3, 0.5]])
@@ -140,7 +140,7 @@ def test_covariances_that_are_refused():
 def test_the_coupling_is_that_of_the_closed_form(strength):
     A = strength * SKEWED
     slope = gaussian_coupling.coupling_slope(jnp.asarray(COVARIANCE), jnp.asarray(A))
-    np.testing.assert_allclose(slope, theory.sinkhorn_slope(COVARIANCE, A), rtol=1e-11)
+    np.testing.assert_allclose(slope, closed_forms.sinkhorn_slope(COVARIANCE, A), rtol=1e-11)
 
 
 def test_the_coupling_of_a_gaussian_that_has_lost_rank():
@@ -149,7 +149,7 @@ def test_the_coupling_of_a_gaussian_that_has_lost_rank():
     slope = gaussian_coupling.coupling_slope(
         jnp.asarray(2.0 * np.outer(along, along)), jnp.asarray(SKEWED)
     )
-    inside = theory.sinkhorn_correlation(2.0 * along @ SKEWED @ along)
+    inside = closed_forms.sinkhorn_correlation(2.0 * along @ SKEWED @ along)
     assert along @ slope @ along == pytest.approx(float(inside), rel=1e-7)
 
 
@@ -191,10 +191,12 @@ def test_the_energy_is_that_of_ott_s_plan():
 def test_P6b_1_softmax_is_the_closed_form():
     run = solve(softmax(SCORE), gaussian_density(MEAN, COVARIANCE), 2.0)
     np.testing.assert_allclose(
-        run.array("covariance"), theory.softmax_covariance(run.time, COVARIANCE, SCORE), atol=1e-10
+        run.array("covariance"),
+        closed_forms.softmax_covariance(run.time, COVARIANCE, SCORE),
+        atol=1e-10,
     )
     # Steps of 0.1 to rtol = 1e-11: between their ends the interpolant is one order lower, and 6e-10 off.
-    means = theory.softmax_mean(run.time, MEAN, COVARIANCE, SCORE)
+    means = closed_forms.softmax_mean(run.time, MEAN, COVARIANCE, SCORE)
     np.testing.assert_allclose(run.array("mean"), means, rtol=1e-9)
     np.testing.assert_allclose(run.array("mean")[-1], means[-1], rtol=1e-11)
     assert run.health["lowest_density"] > 0
@@ -299,7 +301,7 @@ def test_couplings_of_large_gaussians():
 def test_blow_up_of_one_direction_while_the_other_vanishes():
     A = np.diag([0.4, -3.0])
     run = solve(softmax(A), gaussian_density(MEAN, COVARIANCE), 9.0, throw=False)
-    expected = theory.softmax_blow_up_time(COVARIANCE, A)
+    expected = closed_forms.softmax_blow_up_time(COVARIANCE, A)
     assert run.outcome == "blow-up"
     assert run.health["blow_up_time"] == pytest.approx(expected, rel=1e-8)
 
@@ -309,12 +311,12 @@ def test_P6b_5_the_limit_has_the_rank_of_the_kernel():
     away = np.array([0.6, 0.8])
     A = -1.5 * np.outer(away, away)
     run = solve(softmax(A), gaussian_density(MEAN, COVARIANCE), 300.0)
-    limit = theory.softmax_limit(COVARIANCE, A)
-    assert theory.limit_rank(COVARIANCE, A) == 1
+    limit = closed_forms.softmax_limit(COVARIANCE, A)
+    assert closed_forms.limit_rank(COVARIANCE, A) == 1
     gaps = np.linalg.norm(run.array("covariance") - limit, axis=(1, 2))
     np.testing.assert_allclose(run.time[2:] * gaps[2:], run.time[1] * gaps[1], rtol=2e-2)
     assert run.array("covariance_rank")[-1] == pytest.approx(1.0, abs=0.02)
-    means = theory.softmax_mean(run.time, MEAN, COVARIANCE, A)
+    means = closed_forms.softmax_mean(run.time, MEAN, COVARIANCE, A)
     np.testing.assert_allclose(run.array("mean"), means, rtol=1e-8)
 
 
@@ -328,11 +330,13 @@ def test_P6b_5_in_five_dimensions(rank):
     A = -frame @ np.diag(rng.uniform(0.5, 2, rank)) @ frame.T
     run = solve(softmax(A), gaussian_density(mean, covariance), 300.0)
     np.testing.assert_allclose(
-        run.array("covariance"), theory.softmax_covariance(run.time, covariance, A), atol=1e-8
+        run.array("covariance"), closed_forms.softmax_covariance(run.time, covariance, A), atol=1e-8
     )
     # (I - 2tA~)^{-1} is 1/(2t lambda) up to 1/(2t lambda)^2, and 2 t lambda > 2 x 75 x .5 x .3.
-    limit = theory.softmax_limit(covariance, A)
-    assert np.linalg.matrix_rank(limit, tol=1e-8) == theory.limit_rank(covariance, A) == 5 - rank
+    limit = closed_forms.softmax_limit(covariance, A)
+    assert (
+        np.linalg.matrix_rank(limit, tol=1e-8) == closed_forms.limit_rank(covariance, A) == 5 - rank
+    )
     gaps = np.linalg.norm(run.array("covariance") - limit, axis=(1, 2))
     assert run.time[-1] * gaps[-1] == pytest.approx(run.time[1] * gaps[1], rel=0.1)
 
@@ -394,7 +398,7 @@ def test_l2_attention_blows_up_only_without_injective_keys():
     low = flock.Weights(Q=[[0.0, 1.0]], K=[[1.0, 0.0]], V=np.diag([0.0, 1.0]))
     run = solve(flock.L2SA(0.7, weights=low), gaussian_density(MEAN, COVARIANCE), 9.0, throw=False)
     assert run.outcome == "blow-up"
-    expected = theory.l2_blow_up_time(0.7, COVARIANCE[0, 0], COVARIANCE[0, 1])
+    expected = closed_forms.l2_blow_up_time(0.7, COVARIANCE[0, 0], COVARIANCE[0, 1])
     # Sigma_22 goes like (t* - t)^{-2}: half the time left is missed.
     assert run.health["blow_up_time"] == pytest.approx(expected, rel=2e-8)
     whole = flock.Weights(Q=[[0.0, 1.0], [1.0, 0.0]], K=np.eye(2), V=np.eye(2))
@@ -447,9 +451,9 @@ def test_P6b_3_tokens_follow_the_equations():
     )
     model = softmax(SCORE)
     run = flock.solve(model, start.sample(n, 3), 0.5, rtol=1e-8, atol=1e-10, save=save)
-    expected = theory.softmax_covariance(0.5, COVARIANCE, SCORE)
+    expected = closed_forms.softmax_covariance(0.5, COVARIANCE, SCORE)
     assert np.linalg.norm(run.array("covariance")[-1] - expected) < 5 / np.sqrt(n)
-    mean = theory.softmax_mean(0.5, MEAN, COVARIANCE, SCORE)
+    mean = closed_forms.softmax_mean(0.5, MEAN, COVARIANCE, SCORE)
     assert np.linalg.norm(run.array("mean")[-1] - mean) < 5 / np.sqrt(n)
     values = np.linalg.eigvalsh(run.array("covariance")[-1])
     shares = values / values.sum()

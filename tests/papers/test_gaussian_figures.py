@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from tokenflock import theory
+from tokenflock.papers.gaussian import closed_forms
 from tokenflock.papers.gaussian.figures import COVARIANCE, FLATTENING, GROWING, covariances, ellipse
 
 # Every figure here costs a few programs; make test-all draws them.
@@ -30,13 +30,13 @@ def test_rank_is_lost_onto_the_kernel_at_the_rate_one_over_t():
     assert abs(top @ data().kernel.values) == pytest.approx(1.0, abs=1e-3)
     late = one.time.values[-3:] * one.variances.values[-3:, 0]
     np.testing.assert_allclose(late, late[-1], rtol=0.02)
-    limit = np.linalg.eigvalsh(theory.softmax_limit(COVARIANCE, FLATTENING))[-1]
+    limit = np.linalg.eigvalsh(closed_forms.softmax_limit(COVARIANCE, FLATTENING))[-1]
     assert one.variances.values[-1, 1] == pytest.approx(limit, rel=0.02)
 
 
 def test_only_softmax_blows_up():
     star = float(data().blow_up_time)
-    assert star == theory.softmax_blow_up_time(COVARIANCE, GROWING)
+    assert star == closed_forms.softmax_blow_up_time(COVARIANCE, GROWING)
     softmax = data().sel(case="softmax-positive")
     assert softmax.time.values[-1] < star
     # What is left of 1 - t/t* is 0.02, hence fifty times the start of the direction that blows up.

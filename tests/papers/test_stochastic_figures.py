@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from tokenflock import theory
+from tokenflock.papers.stochastic import closed_forms
 from tokenflock.papers.stochastic import figures as stochastic
 
 
@@ -23,7 +23,7 @@ def computed(name):
 
 def test_P6a_2_measured_exponents_lie_on_their_formula():
     data = computed("phase_diagram")
-    expected = theory.antipodal_exponent(data.d.values[:, None], data.beta.values)
+    expected = closed_forms.antipodal_exponent(data.d.values[:, None], data.beta.values)
     # the bias of a layer of step 0.05 beside four standard errors
     assert np.all(np.abs(data.exponent - expected) < 4 * data.error + 0.05**2)
     assert data.threshold.values[0] == 0
@@ -34,7 +34,7 @@ def test_P6a_1_shares_lie_on_the_scale_function():
     data = computed("absorption")
     for model in range(data.sizes["model"]):
         one = data.isel(model=model)
-        exact = theory.antipodal_probability(one.start.values, int(one.d), float(one.beta))
+        exact = closed_forms.antipodal_probability(one.start.values, int(one.d), float(one.beta))
         error = 4 * np.sqrt(exact * (1 - exact) / 100) + one.doubt.values + 0.01
         assert np.all(np.abs(one.chain - exact) < error)
         assert np.all(np.abs(one.limit - exact) < error)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tokenflock import theory
+from tokenflock.papers.survey import closed_forms
 from tokenflock.papers.survey.figures import long_context, noisy_pitchfork
 
 # Every figure here costs a few programs; make test-all draws them.
@@ -24,7 +25,7 @@ def pitchfork():
 
 def test_K6_9_attention_follows_the_finite_formula():
     data = context()
-    expected = theory.long_context_correlation(0.5, 2.0 * data.mark.values, 100)
+    expected = closed_forms.long_context_correlation(0.5, 2.0 * data.mark.values, 100)
     np.testing.assert_allclose(data.measured.sel(engine_n=100), expected, atol=1e-10)
     printed = np.interp([0.5, 0.9, 1.0, 1.1, 1.5], data.ratio, data.correlation.sel(n=1e2))
     np.testing.assert_allclose(

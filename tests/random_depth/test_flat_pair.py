@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg import solve_banded
 
 from tokenflock import theory
+from tokenflock.papers.homogenized import flat_pair
 
 
 def itself(r):
@@ -34,7 +35,7 @@ def by_finite_differences(tau, d, start, reach=None, cells=6000, steps=1500):
     ("tau", "d", "reach"), [(1.28, 8, None), (20.0, 16, None), (100.0, 3, None), (20.0, 2, 20.0)]
 )
 def test_the_diffusion_agrees_with_finite_differences(tau, d, reach):
-    found = theory.diffusion_expectation(itself, tau, d)
+    found = flat_pair.diffusion_expectation(itself, tau, d)
     starts = np.array([-0.9, 0.2, 0.7])
     expected = by_finite_differences(tau, d, starts, reach)
     np.testing.assert_allclose(found(starts), expected, atol=5e-5)
@@ -56,9 +57,9 @@ def test_the_chain_agrees_with_sampling(layers, step, d):
         x = x + size * random.normal(size=(runs, d))
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
     R = np.sum(x[0] * x[1], axis=-1)
-    found = theory.chain_expectation(itself, layers, step, d)
+    found = flat_pair.chain_expectation(itself, layers, step, d)
     assert found(start) == pytest.approx(R.mean(), abs=4 * R.std() / np.sqrt(runs))
-    square = theory.chain_expectation(np.square, layers, step, d)(start)
+    square = flat_pair.chain_expectation(np.square, layers, step, d)(start)
     assert square == pytest.approx(np.mean(R**2), abs=4 * np.std(R**2) / np.sqrt(runs))
 
 
@@ -68,9 +69,9 @@ def test_p3_10_the_weak_error_is_of_second_order_in_the_step(d):
 
     No sampling, so the slope is measurable after all; the theorem only promises 1.
     """
-    exact = theory.diffusion_expectation(itself, 1.28, d)(0.2)
+    exact = flat_pair.diffusion_expectation(itself, 1.28, d)(0.2)
     steps = {0.4: 8, 0.2: 32, 0.1: 128}
-    chains = [theory.chain_expectation(itself, n, eta, d) for eta, n in steps.items()]
+    chains = [flat_pair.chain_expectation(itself, n, eta, d) for eta, n in steps.items()]
     errors = [chain(0.2) - exact for chain in chains]
     slopes = np.log2(np.divide(errors[:-1], errors[1:]))
     np.testing.assert_allclose(slopes, 2, atol=0.1)
@@ -80,8 +81,8 @@ def test_p3_10_the_weak_error_is_of_second_order_in_the_step(d):
 
 def test_a_deep_chain_is_its_diffusion_to_second_order():
     """tau = 10, where few pairs are left: errors at two steps in the ratio 4."""
-    exact = theory.diffusion_expectation(itself, 10.0, 4)(0.0)
-    coarse, fine = (theory.chain_expectation(itself, 10 * n, n**-0.5, 4)(0.0) for n in (16, 64))
+    exact = flat_pair.diffusion_expectation(itself, 10.0, 4)(0.0)
+    coarse, fine = (flat_pair.chain_expectation(itself, 10 * n, n**-0.5, 4)(0.0) for n in (16, 64))
     assert (coarse - exact) / (fine - exact) == pytest.approx(4, abs=0.4)
 
 
@@ -89,8 +90,8 @@ def test_p3_10_at_six_dimensions_the_second_order_nearly_cancels():
     """Why no slope was seen: the error changes sign between d = 4 and 8; .02 and .003 hold at 6."""
 
     def error(d, eta):
-        exact = theory.diffusion_expectation(itself, 1.28, d)(0.2)
-        return theory.chain_expectation(itself, round(1.28 / eta**2), eta, d)(0.2) - exact
+        exact = flat_pair.diffusion_expectation(itself, 1.28, d)(0.2)
+        return flat_pair.chain_expectation(itself, round(1.28 / eta**2), eta, d)(0.2) - exact
 
     assert abs(error(6, 0.8)) < 0.02
     assert abs(error(6, 0.4)) < 0.003
@@ -102,8 +103,8 @@ def test_one_flat_layer_has_the_moments_of_the_gram_formulas():
     d, R, eta = 5, 0.3, 0.01
     gram = np.array([[1, R], [R, 1]])
     s = np.full((2, 2), (1 + R) / 2)
-    drift = theory.chain_expectation(lambda r: r - R, 1, eta, d)(R) / eta**2
-    square = theory.chain_expectation(lambda r: (r - R) ** 2, 1, eta, d)(R) / eta**2
+    drift = flat_pair.chain_expectation(lambda r: r - R, 1, eta, d)(R) / eta**2
+    square = flat_pair.chain_expectation(lambda r: (r - R) ** 2, 1, eta, d)(R) / eta**2
     assert drift == pytest.approx(theory.gram_drift(gram, s, d)[0, 1], abs=1e-3)
     assert square == pytest.approx(theory.gram_variation(gram, s, d)[0, 1], abs=1e-3)
 
@@ -111,8 +112,8 @@ def test_one_flat_layer_has_the_moments_of_the_gram_formulas():
 def test_no_layer_and_no_time_change_nothing():
     starts = np.linspace(-1, 1, 11)
     for found in (
-        theory.chain_expectation(np.exp, 0, 0.1, 4),
-        theory.diffusion_expectation(np.exp, 0.0, 4),
+        flat_pair.chain_expectation(np.exp, 0, 0.1, 4),
+        flat_pair.diffusion_expectation(np.exp, 0.0, 4),
     ):
         np.testing.assert_allclose(found(starts), np.exp(starts), atol=1e-8)
 
@@ -120,17 +121,17 @@ def test_no_layer_and_no_time_change_nothing():
 @pytest.mark.parametrize(
     ("ask", "why"),
     [
-        (lambda: theory.chain_expectation(itself, -5, 0.1, 4), "layers"),
-        (lambda: theory.chain_expectation(itself, 5, 0.0, 4), "step"),
-        (lambda: theory.chain_expectation(itself, 5, np.inf, 4), "step must lie"),
-        (lambda: theory.chain_expectation(itself, 5, 0.1, 1), "d must lie"),
-        (lambda: theory.chain_expectation(itself, 1, 0.1, 10**7), "cannot be computed"),
-        (lambda: theory.chain_expectation(itself, 10**6, 0.1, 8), "grid points"),
-        (lambda: theory.diffusion_expectation(itself, -1.0, 4), "tau"),
-        (lambda: theory.diffusion_expectation(itself, 1e4, 8), "grid points"),
-        (lambda: theory.diffusion_expectation(np.sign, 0.01, 4), "is not known to 1e-06"),
-        (lambda: theory.diffusion_expectation(lambda r: r / 0 * r, 0.1, 4), "finite"),
-        (lambda: theory.diffusion_expectation(itself, 0.1, 4)(1.5), "start must lie"),
+        (lambda: flat_pair.chain_expectation(itself, -5, 0.1, 4), "layers"),
+        (lambda: flat_pair.chain_expectation(itself, 5, 0.0, 4), "step"),
+        (lambda: flat_pair.chain_expectation(itself, 5, np.inf, 4), "step must lie"),
+        (lambda: flat_pair.chain_expectation(itself, 5, 0.1, 1), "d must lie"),
+        (lambda: flat_pair.chain_expectation(itself, 1, 0.1, 10**7), "cannot be computed"),
+        (lambda: flat_pair.chain_expectation(itself, 10**6, 0.1, 8), "grid points"),
+        (lambda: flat_pair.diffusion_expectation(itself, -1.0, 4), "tau"),
+        (lambda: flat_pair.diffusion_expectation(itself, 1e4, 8), "grid points"),
+        (lambda: flat_pair.diffusion_expectation(np.sign, 0.01, 4), "is not known to 1e-06"),
+        (lambda: flat_pair.diffusion_expectation(lambda r: r / 0 * r, 0.1, 4), "finite"),
+        (lambda: flat_pair.diffusion_expectation(itself, 0.1, 4)(1.5), "start must lie"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

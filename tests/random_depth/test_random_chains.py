@@ -9,6 +9,7 @@ import tokenflock as flock
 from tokenflock import random_depth as rd
 from tokenflock import theory
 from tokenflock.errors import InputError
+from tokenflock.papers.homogenized import flat_pair
 
 D = 4
 TOKENS = flock.equiangular(flock.Sphere(D), 3, 0.1)
@@ -189,7 +190,7 @@ def test_ten_thousand_chains_of_depth_two_thousand_in_one_call():
     R = run.array("overlaps")[:, :, 0]
     assert R.shape == (10_000, 11)
     for look, layers in enumerate(rd.layers_of(run)):
-        exact = theory.chain_expectation(lambda r: r, int(layers), eta, d)(0.0)
+        exact = flat_pair.chain_expectation(lambda r: r, int(layers), eta, d)(0.0)
         error = 4 * R[:, look].std() / np.sqrt(10_000) + 1e-6
         assert R[:, look].mean() == pytest.approx(float(exact), abs=error)
 

@@ -5,6 +5,7 @@ from scipy.integrate import quad, solve_ivp
 from scipy.optimize import minimize
 
 from tokenflock import theory
+from tokenflock.papers.metastability import closed_forms
 
 MODELS = [("SA", "perspective"), ("USA", "perspective"), ("USA", "metastability")]
 CLOSE = np.arccos(0.999)
@@ -129,7 +130,7 @@ def test_K3_3_plateau_levels():
 
 
 def test_K3_1_window_constants():
-    window = theory.metastability_window(0.01, np.pi, 10, 12.0, 1.0)
+    window = closed_forms.metastability_window(0.01, np.pi, 10, 12.0, 1.0)
     assert window.alpha == pytest.approx(-0.9208, abs=1e-12)
     assert window.gamma == pytest.approx(1.01551, abs=5.1e-6)
     assert window.collapse_time == pytest.approx(408.0817, abs=5.1e-5)
@@ -137,13 +138,13 @@ def test_K3_1_window_constants():
     assert window.lambda_bounds[0] == pytest.approx(28777, abs=0.5)
     assert window.lambda_bounds[1] == pytest.approx(1.39233, abs=5.1e-6)
     assert window.holds
-    assert not theory.metastability_window(0.01, np.pi, 10, 12.0, 1.5).holds
-    assert not theory.metastability_window(0.01, np.pi / 2, 10, 12.0, 0.1).holds
+    assert not closed_forms.metastability_window(0.01, np.pi, 10, 12.0, 1.5).holds
+    assert not closed_forms.metastability_window(0.01, np.pi / 2, 10, 12.0, 0.1).holds
 
 
 def test_K3_1_first_lambda_bound_is_equality_of_the_times():
-    first = theory.metastability_window(0.02, 2.5, 4, 15.0, 1.0).lambda_bounds[0]
-    edge = theory.metastability_window(0.02, 2.5, 4, 15.0, first)
+    first = closed_forms.metastability_window(0.02, 2.5, 4, 15.0, 1.0).lambda_bounds[0]
+    edge = closed_forms.metastability_window(0.02, 2.5, 4, 15.0, first)
     assert edge.collapse_time == pytest.approx(np.exp(edge.log_lifetime), rel=1e-10)
 
 
@@ -157,7 +158,7 @@ def test_K3_1_particles_obey_the_window(particles, model, convention):
         [np.sin(tilt) * np.cos(turnaround), np.sin(tilt) * np.sin(turnaround), np.cos(tilt)], 1
     )
     x *= signs[:, None]
-    window = theory.metastability_window(eps, np.pi, n, beta, 1.0)
+    window = closed_forms.metastability_window(eps, np.pi, n, beta, 1.0)
 
     def velocity(t, y):
         z = y.reshape(n, 3)
@@ -193,21 +194,21 @@ def test_K3_5_alpha_by_brute_force(eps, angle):
     rng = np.random.default_rng(0)
     starts = rng.uniform(-3, 3, size=(12, 4))
     best = -min(minimize(loss, start, tol=1e-12).fun for start in starts)
-    assert theory.cap_alpha(eps, angle) == pytest.approx(best, abs=1e-6)
+    assert closed_forms.cap_alpha(eps, angle) == pytest.approx(best, abs=1e-6)
 
 
 def test_cap_alpha_at_orthogonal_centres_and_smallest_angle():
     eps = np.array([0.0, 0.003, 0.02])
     expected = 4 * (1 - 2 * eps) * np.sqrt(eps * (1 - eps))
-    np.testing.assert_allclose(theory.cap_alpha(eps, np.pi / 2), expected, atol=1e-15)
+    np.testing.assert_allclose(closed_forms.cap_alpha(eps, np.pi / 2), expected, atol=1e-15)
     centres = on_circle(0.0, 2.0, 2.0 + 1e-9, 4.1)
-    assert theory.smallest_angle(centres) == pytest.approx(1e-9, rel=1e-6)
-    assert theory.smallest_angle([[3.0, 0, 0], [0.2, 0.2, 0]]) == pytest.approx(np.pi / 4)
+    assert closed_forms.smallest_angle(centres) == pytest.approx(1e-9, rel=1e-6)
+    assert closed_forms.smallest_angle([[3.0, 0, 0], [0.2, 0.2, 0]]) == pytest.approx(np.pi / 4)
     with pytest.raises(ValueError, match="k >= 2"):
-        theory.smallest_angle([[1.0, 0, 0]])
+        closed_forms.smallest_angle([[1.0, 0, 0]])
     with pytest.raises(ValueError, match="0 <= eps <= 1"):
-        theory.cap_alpha(1.1, 1.0)
-    gap = theory.separation(0.01, np.pi / 2, 32, 40.0)
+        closed_forms.cap_alpha(1.1, 1.0)
+    gap = closed_forms.separation(0.01, np.pi / 2, 32, 40.0)
     expected = 1 - 4 * 0.98 * np.sqrt(0.01 * 0.99) - 0.08 - np.log(2 * 32**2 / 0.01) / 40
     assert gap == pytest.approx(expected, rel=1e-13)
 
@@ -315,4 +316,4 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="mass > 0"):
         theory.two_cluster_rate(1.0, 0.0, 1.0, 1.0)
     with pytest.raises(ValueError, match="eps < 1/16"):
-        theory.metastability_window(0.1, np.pi, 10, 12.0, 1.0)
+        closed_forms.metastability_window(0.1, np.pi, 10, 12.0, 1.0)

@@ -3,19 +3,13 @@
 equiangular     tokens sharing one inner product: gamma(t), times, tails (SA and USA)
 normalisation   the same under post, pre, mix, peri, ngpt and sqrt layer norm; the exact layer map
 clusters        two tokens, two clusters, lifetimes, energy plateaus, the pairing phase
-metastability   how long separated caps stay apart
 spacing         linking angles: how many clusters chance makes of uniform tokens
 uniform         energies, hemispheres and linear growth rates around the uniform measure
 noise           critical temperatures, order parameter, spherical Brownian motion
 perceptron      attention with a perceptron on the circle: masses and atoms of SOPD states
-stochastic      two tokens under random value matrices
 homogenized     overlaps of tokens under layers of random heads
-flat_pair       two tokens at beta = 0 under random values: the chain and its diffusion, exactly
 causal          the causal kernel, its peak, and the number of centres
-gaussian        Gaussian measures on R^d: softmax, l2 and Sinkhorn attention, blow-up, W2
 kinetic         causal attention with ALiBi: retrieval by position, its thresholds, soft accuracy
-sinkhorn        Sinkformers: energies, normalising rows and columns, the heat equation
-context         one attention layer on n tokens when beta = gamma log n
 
 Every function states its formula, its source and its range. Where SA and USA differ, `kind` is a kind of
 attention: `kinds.Softmax()`, or `kinds.Unnormalised(convention)` in the clock of "perspective", with weights

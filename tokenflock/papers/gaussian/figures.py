@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ... import theory
 from ...dynamics import Dynamics
 from ...integrate import Save, solve
 from ...kinds import L2, Kind, Sinkhorn, Softmax
@@ -18,7 +17,7 @@ from ...plot.key import mark, stroke
 from ...plot.style import FAINT, INK, PALETTE, REST
 from ...terms import Attention
 from ...weights import Weights
-from . import PAPER
+from . import PAPER, closed_forms
 
 COVARIANCE = np.array([[1.0, 0.45], [0.45, 0.6]])
 # One eigenvalue 0 and one -1.2; two positive ones, 0.5 and 0.2, in another frame.
@@ -58,7 +57,7 @@ def covariances(job: FigureJob) -> xr.Dataset:
 
     Softmax with A > 0 is followed to `share` of its t*, Sinkhorn and l2 to `beyond` times it.
     """
-    blow_up = theory.softmax_blow_up_time(COVARIANCE, GROWING)
+    blow_up = closed_forms.softmax_blow_up_time(COVARIANCE, GROWING)
     ends = {
         "softmax-negative": job.late,
         "softmax-positive": job.share * blow_up,
@@ -88,7 +87,7 @@ def _one_case(job: FigureJob, case: str, end: float) -> xr.Dataset:
     exact = np.full((job.saves, 2), np.nan)
     if case.startswith("softmax"):
         A = FLATTENING if case == "softmax-negative" else GROWING
-        exact = np.linalg.eigvalsh(theory.softmax_covariance(times, COVARIANCE, A))
+        exact = np.linalg.eigvalsh(closed_forms.softmax_covariance(times, COVARIANCE, A))
     return xr.Dataset(
         {
             "time": ("save", times),

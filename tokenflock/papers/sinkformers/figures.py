@@ -9,7 +9,6 @@ import xarray as xr
 from scipy.integrate import cumulative_simpson
 from scipy.stats import norm
 
-from ... import theory
 from ...dynamics import Dynamics
 from ...integrate import Save, solve
 from ...kinds import L2, Kind, Sinkhorn, Softmax
@@ -20,7 +19,7 @@ from ...plot.style import FAINT, INK, PALETTE, REST
 from ...space import Euclidean
 from ...terms import Attention, Drift
 from ...weights import Weights
-from . import PAPER
+from . import PAPER, closed_forms
 
 KERNELS = {"K0": "$K^0$: none", "K1": "$K^1$: softmax", "Kinf": "$K^\\infty$: Sinkhorn"}
 
@@ -51,7 +50,7 @@ def normalisations(job: FigureJob) -> xr.Dataset:
     scores = -queries @ keys.T
     # The largest score is taken out of K^0, which only its total mass would feel.
     steps = {"K0": 0, "K1": 1, "Kinf": 2 * job.sweeps + 1}
-    plans = [theory.alternating(scores - scores.max(), count) for count in steps.values()]
+    plans = [closed_forms.alternating(scores - scores.max(), count) for count in steps.values()]
     return xr.Dataset(
         {
             "queries": (("token", "coordinate"), queries),
@@ -136,7 +135,7 @@ def _energies(states: np.ndarray, times: np.ndarray, B: np.ndarray) -> xr.Datase
     energy, dissipation = [], []
     for x in states:
         scores = x @ B @ x.T
-        phi = theory.coupling_potential(scores, masses)
+        phi = closed_forms.coupling_potential(scores, masses)
         plan = np.exp(scores - phi[:, None] - phi) * masses
         energy.append(masses @ phi)
         dissipation.append(masses @ np.sum((plan @ x @ B) ** 2, axis=1))
@@ -269,8 +268,8 @@ def _gaussian_distance(job: FigureJob) -> np.ndarray:
     """|sqrt(S(t)) - sqrt(S_0 + 2t)| from S_0 = 0.2: closed forms of both flows."""
     eps, variance = np.asarray(job.bandwidths), 0.2
     found = [
-        theory.sinkhorn_heat_variance(job.t, variance, eps),
-        theory.softmax_heat_variance(job.t, variance, eps),
+        closed_forms.sinkhorn_heat_variance(job.t, variance, eps),
+        closed_forms.softmax_heat_variance(job.t, variance, eps),
     ]
     return np.abs(np.sqrt(np.stack(found)) - np.sqrt(variance + 2 * job.t))
 

@@ -11,7 +11,7 @@ from ... import theory
 from ...ledger.figure import FigureJob
 from ...plot.key import mark, stroke
 from ...plot.style import FAINT, INK, PALETTE, REST
-from . import PAPER
+from . import PAPER, closed_forms
 from .claims.chain import ETA, last, limit_overlaps, measured_exponent, overlaps, pairs, walk
 from .claims.chain import uniform as uniform_tokens
 from .claims.formations import formations
@@ -46,7 +46,10 @@ def phase_diagram(job: FigureJob) -> xr.Dataset:
         {
             "exponent": (("d", "beta"), found[..., 0]),
             "error": (("d", "beta"), found[..., 1]),
-            "threshold": (("d",), np.asarray(theory.antipodal_threshold(list(job.dimensions)))),
+            "threshold": (
+                ("d",),
+                np.asarray(closed_forms.antipodal_threshold(list(job.dimensions))),
+            ),
             "shown": (("line",), list(job.lines)),
         },
         coords={"d": list(job.dimensions), "beta": list(job.betas)},
@@ -74,7 +77,7 @@ def _(plt: Any, data: xr.Dataset) -> Any:
         label.set_bbox({"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1.5})
     for colour, d in zip(PALETTE, data.shown.values, strict=False):
         one = data.sel(d=d)
-        right.plot(fine, theory.antipodal_exponent(int(d), fine), color=colour, lw=1)
+        right.plot(fine, closed_forms.antipodal_exponent(int(d), fine), color=colour, lw=1)
         right.errorbar(
             one.beta,
             one.exponent,
@@ -126,7 +129,7 @@ def absorption(job: FigureJob) -> xr.Dataset:
         limits.append(_share_below(limit_overlaps(each, d, beta, time, job.dt, job.seed), job.runs))
         job.report((index + 1) / len(job.models))
     fine = np.linspace(-0.99, 0.99, 199)
-    exact = [theory.antipodal_probability(fine, d, beta) for d, beta in job.models]
+    exact = [closed_forms.antipodal_probability(fine, d, beta) for d, beta in job.models]
     return xr.Dataset(
         {
             "chain": (("model", "start"), np.array(chains)),

@@ -18,9 +18,9 @@ from ...reduce import Dense
 from ...space import Sphere
 from ...starts import equiangular, uniform
 from ...terms import Attention
-from ...theory import critical_gamma, long_context_correlation, long_context_limit
 from ...theory import order_parameter as stationary_order
 from . import PAPER
+from .closed_forms import critical_gamma, long_context_correlation, long_context_limit
 
 
 @PAPER.figure(

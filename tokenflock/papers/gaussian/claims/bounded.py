@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import theory
 from ....dynamics import Dynamics
 from ....kinds import L2
 from ....ledger.claim import Case, Comparison, at_least, at_most, broken, equals
 from ....terms import Attention
 from ....weights import Weights
-from .. import PAPER
+from .. import PAPER, closed_forms
 from .shared import NUMBER, attention, flow, random_covariance, random_score, skew
 
 
@@ -71,7 +70,7 @@ def l2_no_blow_up(case: Case) -> list[Comparison]:
 def l2_blow_up(case: Case) -> list[Comparison]:
     """The time told by the run over t*."""
     covariance = _tilted_covariance(case)
-    expected = theory.l2_blow_up_time(case.c, covariance[0, 0], covariance[0, 1])
+    expected = closed_forms.l2_blow_up_time(case.c, covariance[0, 0], covariance[0, 1])
     run = flow(case, _l2(case), np.array([0.3, -0.2]), covariance, 1.5 * expected)
     told = min(run.health["blow_up_time"], 1.5 * expected) / expected
     return [equals("time of blow-up, over t*", told, 1.0, 1e-6)]
@@ -128,7 +127,7 @@ def sinkhorn_gradient(case: Case) -> list[Comparison]:
     A = random_score(rng, np.linspace(-1.0, 1.5, case.d))
     V = -A + case.skew * np.diag(np.linspace(-1.0, 1.0, case.d))
     covariance, mean = random_covariance(rng, case.d), rng.normal(size=case.d)
-    slope = V @ theory.sinkhorn_slope(covariance, A)
+    slope = V @ closed_forms.sinkhorn_slope(covariance, A)
     step, half = 1e-4, slope @ covariance
     ends = [
         _energy(mean + s * V @ mean, covariance + s * (half + half.T), A) for s in (step, -step)
@@ -147,5 +146,5 @@ def _energy(mean: np.ndarray, covariance: np.ndarray, A: np.ndarray) -> float:
     """F of a Gaussian, by the singular values of L^T A L with Sigma = L L^T."""
     factor = np.linalg.cholesky(covariance)
     D = np.linalg.svd(factor.T @ A @ factor, compute_uv=False)
-    n = theory.sinkhorn_correlation(D)
+    n = closed_forms.sinkhorn_correlation(D)
     return float(mean @ A @ mean + np.sum(D * n + np.log1p(-(n**2)) / 2)) / 2

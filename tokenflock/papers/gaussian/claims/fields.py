@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import theory
 from ....ledger.claim import Case, Comparison, at_most, broken, equals, misprint
 from ....ledger.measure import field
 from ....ledger.measure import flow as token_flow
 from ....measure import Measure
 from ....space import Euclidean
-from .. import PAPER
+from .. import PAPER, closed_forms
 from .shared import NUMBER, attention, cubature, moments, random_covariance, random_score, skew
 
 GAUSSIAN = {"the measure is Gaussian": lambda c: c.law == "gaussian"}
@@ -27,7 +26,7 @@ def _plane(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 def _slope(kind: str, covariance: np.ndarray, A: np.ndarray) -> np.ndarray:
     """The slope of E[y | x] of one head as the paper has it; for softmax also where it is not asked."""
-    return theory.sinkhorn_slope(covariance, A) if kind == "sinkhorn" else covariance @ A
+    return closed_forms.sinkhorn_slope(covariance, A) if kind == "sinkhorn" else covariance @ A
 
 
 @PAPER.claim(
@@ -125,8 +124,10 @@ def stays_gaussian(case: Case) -> list[Comparison]:
     target = points * np.sqrt(masses)[:, None]
     rest = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
     return [
-        equals("covariance", covariance_t, theory.softmax_covariance(case.t, covariance, A), 1e-7),
-        equals("mean", mean_t, theory.softmax_mean(case.t, mean, covariance, A), 1e-7),
+        equals(
+            "covariance", covariance_t, closed_forms.softmax_covariance(case.t, covariance, A), 1e-7
+        ),
+        equals("mean", mean_t, closed_forms.softmax_mean(case.t, mean, covariance, A), 1e-7),
         at_most("root mean square distance to an affine image", np.linalg.norm(rest), 0.0, 1e-7),
     ]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import theory
 from ....ledger.claim import Case, Comparison, at_most, broken, equals
-from .. import PAPER
+from .. import PAPER, closed_forms
 from .shared import NUMBER, attention, flow, random_covariance, random_score, skew
 
 IDENTITY = {"V = I": lambda c: c.tilt == 0.0}
@@ -39,11 +38,11 @@ def softmax_solution(case: Case) -> list[Comparison]:
     rng = np.random.default_rng(case.seed)
     covariance, mean = random_covariance(rng, case.d), rng.normal(size=case.d)
     A = random_score(rng, np.linspace(-1.0, 0.8, case.d))
-    t = case.share * theory.softmax_blow_up_time(covariance, A)
+    t = case.share * closed_forms.softmax_blow_up_time(covariance, A)
     run = flow(case, attention("softmax", A, _value(case)), mean, covariance, t)
     state = np.asarray(run.final.state)
-    spread = theory.softmax_covariance(t, covariance, A)
-    centre = theory.softmax_mean(t, mean, covariance, A)
+    spread = closed_forms.softmax_covariance(t, covariance, A)
+    centre = closed_forms.softmax_mean(t, mean, covariance, A)
     return [
         equals("covariance", state[1:] / np.abs(spread).max(), spread / np.abs(spread).max(), 1e-7),
         equals("mean", state[0] / np.abs(centre).max(), centre / np.abs(centre).max(), 1e-7),
@@ -73,7 +72,7 @@ def softmax_blow_up(case: Case) -> list[Comparison]:
     rng = np.random.default_rng(case.seed)
     covariance, mean = random_covariance(rng, case.d), rng.normal(size=case.d)
     A = random_score(rng, np.linspace(-1.0, case.largest, case.d))
-    expected = theory.softmax_blow_up_time(covariance, A)
+    expected = closed_forms.softmax_blow_up_time(covariance, A)
     known = np.isfinite(expected)
     t1 = 2 * expected if known else 4.0
     run = flow(case, attention("softmax", A, _value(case)), mean, covariance, t1)
@@ -112,7 +111,7 @@ def rank_loss(case: Case) -> list[Comparison]:
     A = random_score(rng, sizes)
     run = flow(case, attention("softmax", A, np.eye(case.d)), np.zeros(case.d), covariance, case.t)
     found = np.asarray(run.final.state)[1:]
-    limit = theory.softmax_limit(covariance, -np.sign(case.sign) * A)
+    limit = closed_forms.softmax_limit(covariance, -np.sign(case.sign) * A)
     gap = case.t * np.linalg.norm(found - limit, 2)
     return [
         equals("rank", float(np.sum(np.linalg.eigvalsh(found) > 1e-2)), case.d - case.rank, 0.0),

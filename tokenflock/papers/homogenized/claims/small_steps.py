@@ -17,8 +17,8 @@ from ....random_depth import HeadLaw, ballistic, modified, overlaps, random_chai
 from ....random_depth.laws import AmongTokens, Normal, ProductScores, Values
 from ....space import Sphere
 from ....starts import equiangular, uniform
-from ....theory.flat_pair import Expectation
-from .. import PAPER
+from .. import PAPER, flat_pair
+from ..flat_pair import Expectation
 from .shared import NUMBER, layers_in, standard_error
 
 HEAD = {"n": 4, "d": 3, "beta": 1.5, "t": 1.0, "eta": 0.05}
@@ -301,9 +301,9 @@ def _expectations(
     """E R_12 of the diffusion, of the layers, and of four times as many of half the step; computed once."""
     step = eta * variance**0.5
     return (
-        theory.diffusion_expectation(lambda r: r, layers * eta**2, d),
-        theory.chain_expectation(lambda r: r, layers, step, d),
-        theory.chain_expectation(lambda r: r, 4 * layers, step / 2, d),
+        flat_pair.diffusion_expectation(lambda r: r, layers * eta**2, d),
+        flat_pair.chain_expectation(lambda r: r, layers, step, d),
+        flat_pair.chain_expectation(lambda r: r, 4 * layers, step / 2, d),
     )
 
 

@@ -17,6 +17,7 @@ from ....starts import equiangular, uniform
 from ....ledger.figure import FigureJob
 from ....plot.key import area, mark, stroke
 from .. import PAPER
+from .. import flat_pair
 
 PRINTED_K = 1.0
 
@@ -231,9 +232,9 @@ def weak_error(job: FigureJob) -> xr.Dataset:
     etas = np.array([0.8, 0.4, 0.2, 0.1])
     weak = []
     for d in job.dimensions:
-        limit = theory.diffusion_expectation(lambda r: r, 1.28, d)(0.2)
+        limit = flat_pair.diffusion_expectation(lambda r: r, 1.28, d)(0.2)
         chain = [
-            theory.chain_expectation(lambda r: r, round(1.28 / eta**2), eta, d)(0.2) for eta in etas
+            flat_pair.chain_expectation(lambda r: r, round(1.28 / eta**2), eta, d)(0.2) for eta in etas
         ]
         weak.append(np.abs(np.array(chain) - limit))
     return xr.Dataset(

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from .... import theory
 from ....dynamics import Dynamics
 from ....integrate import LogTime, Merge
 from ....ledger.claim import Case, Comparison, at_least, at_most, broken
@@ -16,7 +15,7 @@ from ....models import SA, USA
 from ....space import Sphere
 from ....starts import mixture
 from ....weights import Weights
-from .. import PAPER
+from .. import PAPER, closed_forms
 
 # Glued tokens were this close. The claims allow squared distances of 2 e^{-beta} (1e-5 at beta = 12)
 # and drops of the alignment of 1e-2, so gluing at squared distance 1e-10 decides nothing.
@@ -49,9 +48,9 @@ def tokens_in_caps(case: Case, weights: np.ndarray | None = None) -> Measure:
     return from_array(crowd.space, np.asarray(crowd.points)[..., chosen, :], masses)
 
 
-def window(case: Case) -> theory.MetastabilityWindow:
+def window(case: Case) -> closed_forms.MetastabilityWindow:
     """The constants of the theorem for this case."""
-    return theory.metastability_window(case.eps, case.angle, case.n, case.beta, case.rate)
+    return closed_forms.metastability_window(case.eps, case.angle, case.n, case.beta, case.rate)
 
 
 def separated(case: Case) -> bool:
@@ -185,7 +184,10 @@ def balanced_weights(case: Case) -> np.ndarray:
 def mean_field_separated(case: Case) -> bool:
     """gamma with k = 2 caps in the place of n exceeds 8 eps."""
     allowed = case.beta > 1 and 0 < case.eps < 1 / 16
-    return allowed and float(theory.separation(case.eps, case.angle, 2, case.beta)) > 8 * case.eps
+    return (
+        allowed
+        and float(closed_forms.separation(case.eps, case.angle, 2, case.beta)) > 8 * case.eps
+    )
 
 
 @PAPER.claim(
@@ -205,8 +207,8 @@ def mean_field_separated(case: Case) -> bool:
 )
 def mean_field_caps(case: Case) -> list[Comparison]:
     """Alignment >= 1 - 2 eps, and the variance of a cap about its lowest token <= e^{-gamma beta}."""
-    alpha = float(theory.cap_alpha(case.eps, case.angle))
-    gamma = float(theory.separation(case.eps, case.angle, 2, case.beta))
+    alpha = float(closed_forms.cap_alpha(case.eps, case.angle))
+    gamma = float(closed_forms.separation(case.eps, case.angle, 2, case.beta))
     last = case.eps / 2 * np.exp(case.beta * (1 - alpha - 8 * case.eps))
     weights, cap = balanced_weights(case), membership(case.n)
     x0 = tokens_in_caps(case, weights)

@@ -15,7 +15,7 @@ from ....observables import scaled_energy
 from ....space import Sphere
 from ....starts import uniform
 from ....weights import Weights
-from .. import PAPER
+from .. import PAPER, closed_forms
 
 
 def allowed_width(case: Case) -> float:
@@ -30,12 +30,12 @@ def cap_size(case: Case) -> float:
 
 def circle_separated(case: Case) -> bool:
     """gamma > 0 for two caps of size tau at the angle of the case."""
-    return float(theory.separation(cap_size(case), case.angle, case.n, case.beta)) > 0
+    return float(closed_forms.separation(cap_size(case), case.angle, case.n, case.beta)) > 0
 
 
 def small_leak(case: Case) -> bool:
     """8 (1 + beta) e^{-(1-alpha) beta - 1/2} < delta < 1."""
-    alpha = float(theory.cap_alpha(cap_size(case), case.angle))
+    alpha = float(closed_forms.cap_alpha(cap_size(case), case.angle))
     leak = 8 * (1 + case.beta) * np.exp(-(1 - alpha) * case.beta - 0.5)
     return bool(leak < case.delta < 1)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import theory
 from ....ledger.claim import Case, Comparison, at_least, at_most, broken, equals, misprint
 from ....ledger.measure import gram, unit
 from ....measure import from_array
 from ....space import Sphere
 from ....starts import uniform
-from .. import PAPER
+from .. import PAPER, closed_forms
 
 FORMS = {"form": ("corrected", "printed")}
 
@@ -30,7 +29,7 @@ FORMS = {"form": ("corrected", "printed")}
     note="The paper defines alpha as a maximum; the closed form is derived here.",
 )
 def alpha_closed_form(case: Case) -> list[Comparison]:
-    """max <x, y> by alternating nearest points from random starts, against `theory.cap_alpha`.
+    """max <x, y> by alternating nearest points from random starts, against `closed_forms.cap_alpha`.
 
     The alternation contracts linearly, so that 400 rounds leave far less than 1e-6.
     """
@@ -46,7 +45,7 @@ def alpha_closed_form(case: Case) -> list[Comparison]:
             y = _into_cap(x, centres[j], radius)
             x = _into_cap(y, centres[i], radius)
         best = max(best, float(np.max(np.sum(x * y, axis=-1))))
-    predicted = theory.cap_alpha(case.eps, theory.smallest_angle(centres))
+    predicted = closed_forms.cap_alpha(case.eps, closed_forms.smallest_angle(centres))
     return [equals("largest <x, y> across caps", best, predicted, 1e-6)]
 
 
@@ -68,7 +67,7 @@ WINDOW = {"n": 8, "beta": 12.0, "eps": 0.01, "angle": 2.8}
     at_paper_scale={"n": 32, "beta": 20.0},
     options=FORMS,
     needs={
-        "gamma > 0": lambda c: float(theory.separation(c.eps, c.angle, c.n, c.beta)) > 0,
+        "gamma > 0": lambda c: float(closed_forms.separation(c.eps, c.angle, c.n, c.beta)) > 0,
         "the corrected form is used": lambda c: c.form == "corrected",
     },
     control=broken("caps at 1 radian are not separated: no lambda helps", angle=1.0),
@@ -82,14 +81,16 @@ WINDOW = {"n": 8, "beta": 12.0, "eps": 0.01, "angle": 2.8}
 )
 def lambda_bound(case: Case) -> list[Comparison]:
     """log T1 <= log T2 for lambda at 99.9 % of exp(beta(1-alpha) + log(...))(1 - e^{-gamma beta})."""
-    alpha = float(theory.cap_alpha(case.eps, case.angle))
-    gamma = float(theory.separation(case.eps, case.angle, case.n, case.beta))
+    alpha = float(closed_forms.cap_alpha(case.eps, case.angle))
+    gamma = float(closed_forms.separation(case.eps, case.angle, case.n, case.beta))
     inner = (case.beta - 1) * case.eps / (case.beta**2 * case.n**2 * np.e)
     sign = 1 if case.form == "corrected" else -1
     # No lambda is allowed where gamma <= 0; the smallest number stands for it.
     slack = max(-np.expm1(-gamma * case.beta), 1e-300)
     bound = np.exp((1 - alpha) * case.beta + sign * np.log(inner)) * slack
-    window = theory.metastability_window(case.eps, case.angle, case.n, case.beta, 0.999 * bound)
+    window = closed_forms.metastability_window(
+        case.eps, case.angle, case.n, case.beta, 0.999 * bound
+    )
     return [at_most("log T1", np.log(window.collapse_time), window.log_lifetime)]
 
 
@@ -112,7 +113,7 @@ def largest_noise(case: Case) -> float:
     at_paper_scale={"n": 64, "d": 16, "beta": 40.0, "samples": 4000},
     needs={
         "the centres (here orthonormal) are (beta, eps)-centred: gamma > 0": lambda c: (
-            float(theory.separation(c.eps, np.pi / 2, c.n, c.beta)) > 0
+            float(closed_forms.separation(c.eps, np.pi / 2, c.n, c.beta)) > 0
         ),
         "there are at most d orthonormal centres": lambda c: 1 <= c.r <= c.d,
         "the noise obeys the condition of the proposition": lambda c: c.noise <= 1,
@@ -174,7 +175,7 @@ def uniform_high_dimension(case: Case) -> list[Comparison]:
     values, vectors = np.linalg.eigh(gram(points))
     alignment = np.sum(vectors**2 * np.sqrt(np.maximum(values, 0.0))[..., None, :], axis=-1)
     distance = np.sqrt(np.maximum(2 - 2 * alignment, 0.0))
-    gamma = float(theory.separation(eps, np.pi / 2, case.n, case.beta))
+    gamma = float(closed_forms.separation(eps, np.pi / 2, case.n, case.beta))
     return [
         at_most("distance of a token to its frame vector", distance, np.sqrt(eps)),
         at_least("gamma", gamma, 1 - high_dimension_condition(case)),

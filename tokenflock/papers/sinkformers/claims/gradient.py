@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .... import theory
 from ....ledger.claim import Case, Comparison, at_least, at_most, broken, equals
 from ....ledger.measure import field, flow
 from ....measure import Measure
 from ....space import Euclidean
-from .. import PAPER
+from .. import PAPER, closed_forms
 from .shared import NUMBER, attention, random_symmetric, random_tokens
 
 # Scores change by about this much per step of the differences: of fourth order, they err by 1e-12 of a fifth
@@ -63,7 +62,7 @@ def _gradient(case: Case, kind: str, energy: Energy) -> list[Comparison]:
 )
 def sinkhorn_gradient_flow(case: Case) -> list[Comparison]:
     """P6c-2: the energy of 2110.11773 along the engine's Sinkhorn flow of tokens."""
-    return _gradient(case, "sinkhorn", theory.coupling_energy)
+    return _gradient(case, "sinkhorn", closed_forms.coupling_energy)
 
 
 @PAPER.claim(
@@ -78,7 +77,7 @@ def sinkhorn_gradient_flow(case: Case) -> list[Comparison]:
 )
 def kernel_gradient_flow(case: Case) -> list[Comparison]:
     """The same for K^0 = e^{x^T B y}."""
-    return _gradient(case, "unnormalised", theory.kernel_energy)
+    return _gradient(case, "unnormalised", closed_forms.kernel_energy)
 
 
 CENTRE, RADIUS = np.array([0.9, -0.2]), 0.6
@@ -118,5 +117,5 @@ def _curl_over_disc(b: float) -> float:
     radii, angles = RADIUS * (nodes + 1) / 2, 2 * np.pi * np.arange(64) / 64
     x = CENTRE[0] + radii[:, None] * np.cos(angles)
     y = CENTRE[1] + radii[:, None] * np.sin(angles)
-    curl = theory.softmax_curl(x, y, b)
+    curl = closed_forms.softmax_curl(x, y, b)
     return float(np.sum((weights * radii)[:, None] * curl) * RADIUS / 2 * 2 * np.pi / 64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import theory
 from ....dynamics import Dynamics
 from ....integrate import Save, solve
 from ....kinds import L2, Softmax
@@ -15,7 +14,7 @@ from ....measure import Measure
 from ....space import Euclidean
 from ....terms import Attention, Drift
 from ....weights import Weights
-from .. import PAPER
+from .. import PAPER, closed_forms
 from .shared import KINDS, NUMBER
 
 # Two Gaussians on the line: mass, mean, deviation.
@@ -107,7 +106,7 @@ def localises(case: Case) -> list[Comparison]:
     inner = (np.abs(x) < 2 * np.sqrt(case.variance)) & (np.abs(x) > 0.1)
     slope = field(shift(case.kind, case.bandwidth), tokens)[inner, 0] / x[inner]
     limit = -case.bandwidth / (2 * case.variance)
-    expected = theory.sinkhorn_shift(case.variance, case.bandwidth)
+    expected = closed_forms.sinkhorn_shift(case.variance, case.bandwidth)
     return [
         equals("slope of E[y|x] - x", slope, expected, 1e-6),
         equals("slope against -eps/(2S)", slope, limit, limit**2 / 2 + 1e-6),
@@ -141,8 +140,8 @@ def heat_flow(case: Case) -> list[Comparison]:
     save = Save(at=np.linspace(0.0, case.t, 9), states=True)
     run = solve(model, start, case.t, rtol=case.rtol, atol=case.atol, save=save, throw=False)
     found = np.linalg.eigvalsh(np.asarray(run.final.state)[1:])
-    exact = theory.sinkhorn_heat_variance(case.t, variances, case.bandwidth)
-    bound = theory.heat_deficit_bound(case.t, variances, case.bandwidth)
+    exact = closed_forms.sinkhorn_heat_variance(case.t, variances, case.bandwidth)
+    bound = closed_forms.heat_deficit_bound(case.t, variances, case.bandwidth)
     return [
         equals("variances", found, exact, 1e-7),
         at_most(

@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .... import theory
 from ....ledger.claim import Case, Comparison, broken, equals
 from ....ledger.measure import read
 from ....measure import Measure
 from ....observables import attention_matrix
 from ....space import Euclidean
-from .. import PAPER
+from .. import PAPER, closed_forms
 from .shared import NUMBER, attention, random_tokens
 
 
@@ -60,7 +59,7 @@ def iterations(case: Case) -> list[Comparison]:
     scores = points @ B @ points.T
 
     def after(steps: int) -> np.ndarray:
-        return theory.alternating(scores, steps if case.sides == 2 else min(steps, 1))
+        return closed_forms.alternating(scores, steps if case.sides == 2 else min(steps, 1))
 
     softmax, limit = (
         read(attention_matrix, attention(kind, B, V), tokens)[0] for kind in ("softmax", "sinkhorn")
@@ -80,4 +79,4 @@ def _shrinking(after: Callable[[int], np.ndarray], limit: np.ndarray) -> tuple[f
         return float((after(steps).sum(axis=0) - 1.0) @ direction)
 
     steps = next((k for k in range(1, 2001, 2) if abs(error(k)) < 1e-5), 1)
-    return error(steps + 2) / error(steps), theory.alternation_rate(limit)
+    return error(steps + 2) / error(steps), closed_forms.alternation_rate(limit)

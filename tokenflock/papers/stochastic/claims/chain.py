@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .... import theory
 from ....memory import require_bytes
+from .. import closed_forms
 
 ENTRIES = ("signs", "gaussian")
 # The step of the reading note's simulations.
@@ -134,8 +134,8 @@ def limit_overlaps(
         # Beyond |z| = 15 the coefficients are those of the end points to the last digit.
         r = np.tanh(np.clip(z, -15.0, 15.0))
         shrink = (1 - r) * (1 + r)
-        spread = theory.overlap_variance(r, d, beta) / shrink**2
-        push = theory.overlap_drift(r, d, beta) / shrink + r * spread
+        spread = closed_forms.overlap_variance(r, d, beta) / shrink**2
+        push = closed_forms.overlap_drift(r, d, beta) / shrink + r * spread
         z = z + push * dt + np.sqrt(spread * dt) * rng.normal(size=z.shape)
     return np.tanh(z)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import theory
 from ....errors import require
 from ....ledger.claim import Case, Comparison, at_most, broken, equals
-from .. import PAPER
+from .. import PAPER, closed_forms
 from .chain import (
     ENTRIES,
     ETA,
@@ -68,7 +67,7 @@ def phase_transition(case: Case) -> list[Comparison]:
     threshold = _threshold(case)
     betas = threshold + np.linspace(-case.offset, case.offset, 9)
     exponents, allowed = _exponents(case, betas, -1)
-    predicted = theory.antipodal_exponent(case.d, betas)
+    predicted = closed_forms.antipodal_exponent(case.d, betas)
     zero = (
         np.interp(0.0, exponents[::-1], betas[::-1]) if exponents[0] > 0 > exponents[-1] else np.nan
     )
@@ -82,7 +81,7 @@ def phase_transition(case: Case) -> list[Comparison]:
 
 
 def _threshold(case: Case) -> float:
-    return float(theory.antipodal_threshold(case.d))
+    return float(closed_forms.antipodal_threshold(case.d))
 
 
 @PAPER.claim(
@@ -99,7 +98,7 @@ def _threshold(case: Case) -> float:
 def equal_tokens_attract(case: Case) -> list[Comparison]:
     """Lyapunov exponent of 1 - R at R = 1 for beta = 0, 1, 4: always -(d-1)/d."""
     exponents, allowed = _exponents(case, np.array([0.0, 1.0, 4.0]), 1)
-    return [equals("collapse exponent", exponents, theory.collapse_exponent(case.d), allowed)]
+    return [equals("collapse exponent", exponents, closed_forms.collapse_exponent(case.d), allowed)]
 
 
 @PAPER.claim(
@@ -129,8 +128,8 @@ def overlap_diffusion(case: Case) -> list[Comparison]:
         changes = np.stack([np.sum(y[0] * y[1], axis=0) - overlap for y in steps]) / eta
         means, squares = np.mean(changes, axis=0) / eta, np.mean(changes**2, axis=0)
         here = (overlap, case.d, case.beta)
-        drifts.append(np.mean(means) - theory.overlap_drift(*here))
-        variances.append(np.mean(squares) - theory.overlap_variance(*here))
+        drifts.append(np.mean(means) - closed_forms.overlap_drift(*here))
+        variances.append(np.mean(squares) - closed_forms.overlap_variance(*here))
         allowed.append([np.std(means), np.std(squares)])
     mean_error, square_error = np.max(allowed, axis=0) * 4 / np.sqrt(case.runs)
     bias = BIAS * SMALL_STEP**2
@@ -179,7 +178,7 @@ def absorption(case: Case) -> list[Comparison]:
         case.entries,
         case.shared == 1,
     )
-    expected = float(theory.antipodal_probability(case.overlap, case.d, case.beta))
+    expected = float(closed_forms.antipodal_probability(case.overlap, case.d, case.beta))
     doubt = undecided(overlaps, case.d, case.beta)
     require(
         doubt <= DOUBT or case.shared != 1,
@@ -195,7 +194,7 @@ def absorption(case: Case) -> list[Comparison]:
 def undecided(overlaps: np.ndarray, d: int, beta: float) -> float:
     """Mean of |1{R<0} - P(R)|, P(R) the probability of ending at -1 from R: 0 once all have ended."""
     inside = np.clip(overlaps, -1 + 1e-15, 1 - 1e-15)
-    later = theory.antipodal_probability(inside, d, beta)
+    later = closed_forms.antipodal_probability(inside, d, beta)
     return float(np.mean(np.abs((overlaps < 0) - later)))
 
 
@@ -225,7 +224,7 @@ def collapse_below(case: Case) -> list[Comparison]:
     overlaps = final_overlaps(
         0.0, case.d, case.beta, case.runs, case.layers, case.seed, case.entries, case.shared == 1
     )
-    rate = max(float(theory.antipodal_exponent(case.d, case.beta)), 0.0)
+    rate = max(float(closed_forms.antipodal_exponent(case.d, case.beta)), 0.0)
     spread = 4 * (1 + np.tanh(case.beta) ** 2) / case.d
     late = np.exp(-(rate**2) * case.layers * ETA**2 / (2 * spread)) if rate else 0.0
     allowed = 4 * np.sqrt(max(late, 1 / case.runs) / case.runs)

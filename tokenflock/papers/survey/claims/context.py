@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import theory
 from ....ledger.claim import Case, Comparison, broken, equals
 from ....ledger.measure import field, gram, off_diagonal, unit
 from ....measure import from_array
 from ....models import SA
 from ....space import Euclidean, Sphere
 from ....starts import equiangular
-from .. import PAPER
+from .. import PAPER, closed_forms
 
 WHERE = "Section 6.3, theorem on the long-context phase transition (number not seen)"
 
@@ -22,7 +21,7 @@ def _correlations(case: Case, n: int, ratio: float) -> np.ndarray:
     In R^d nothing is projected: the velocity of SA is the attention average itself.
     """
     tokens = np.asarray(equiangular(Sphere(n), n, case.rho).points)
-    model = SA(ratio * float(theory.critical_gamma(case.rho)) * np.log(n))
+    model = SA(ratio * float(closed_forms.critical_gamma(case.rho)) * np.log(n))
     averages = field(model, from_array(Euclidean(n), tokens)) + case.residual * tokens
     directions = unit(averages)
     return off_diagonal(gram(directions))
@@ -45,9 +44,9 @@ def _correlations(case: Case, n: int, ratio: float) -> np.ndarray:
 def correlation_at_finite_n(case: Case) -> list[Comparison]:
     """All pairs at gamma = 0.5, 0.9, 1, 1.1, 1.5 times critical against the formula."""
     ratios = np.array([0.5, 0.9, 1.0, 1.1, 1.5])
-    gammas = ratios * theory.critical_gamma(case.rho)
+    gammas = ratios * closed_forms.critical_gamma(case.rho)
     measured = np.array([_correlations(case, case.n, ratio) for ratio in ratios])
-    expected = theory.long_context_correlation(case.rho, gammas, case.n)
+    expected = closed_forms.long_context_correlation(case.rho, gammas, case.n)
     return [equals("<theta_i, theta_j>", measured, expected[:, None], 1e-12)]
 
 
@@ -77,8 +76,8 @@ def _distance(case: Case, n: int) -> float:
 
 def _limit(case: Case) -> list[Comparison]:
     """The limit at n/8 and n, each within twice the leading term of the distance from it."""
-    nominal = PHASES[case.phase][0] * theory.critical_gamma(case.rho)
-    limit = theory.long_context_limit(case.rho, nominal)
+    nominal = PHASES[case.phase][0] * closed_forms.critical_gamma(case.rho)
+    limit = closed_forms.long_context_limit(case.rho, nominal)
     return [
         equals(
             f"<theta_i, theta_j> at n = {n}",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import Legendre
 from numpy.typing import ArrayLike
 
-from ._checks import Array, bounded, inverse_temperature, sphere_dimension, value_variance
+from ...theory._checks import Array, bounded, inverse_temperature, sphere_dimension, value_variance
 
 
 def overlap_drift(

@@ -7,7 +7,7 @@ and normalised; the new common inner product has three limits as n -> inf (2512.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import Array, bounded, real, whole
+from ...theory._checks import Array, bounded, real, whole
 
 
 def attention_correlation(rho: ArrayLike, n: ArrayLike, beta: ArrayLike) -> Array:

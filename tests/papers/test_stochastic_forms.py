@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tokenflock import theory
+from tokenflock.papers.stochastic import closed_forms
 
 
 def pair(overlap, d):
@@ -16,10 +16,12 @@ def test_drift_and_variance_from_the_attention_averages(particles, overlap, d, b
     m = particles.attention(pair(overlap, d), beta)
     s, c = m[0] @ m[0], m[0] @ m[1]
     drift = ((d - 2 + overlap**2) * c - (d - 1) * overlap * s) / d
-    assert theory.overlap_drift(overlap, d, beta) == pytest.approx(drift, rel=1e-12)
+    assert closed_forms.overlap_drift(overlap, d, beta) == pytest.approx(drift, rel=1e-12)
     variance = 2 / d * (1 - overlap**2) * (s - overlap * c)
-    assert theory.overlap_variance(overlap, d, beta) == pytest.approx(variance, rel=1e-12)
-    assert theory.overlap_drift(overlap, d, beta, 0.6) == pytest.approx(0.6 * d * drift, rel=1e-12)
+    assert closed_forms.overlap_variance(overlap, d, beta) == pytest.approx(variance, rel=1e-12)
+    assert closed_forms.overlap_drift(overlap, d, beta, 0.6) == pytest.approx(
+        0.6 * d * drift, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(("overlap", "d", "beta"), [(-0.5, 3, 1.2), (0.4, 6, 0.8)])
@@ -34,9 +36,9 @@ def test_drift_and_variance_of_one_random_layer(particles, overlap, d, beta):
     change = np.einsum("sa,sa->s", y[:, 0], y[:, 1]) - overlap
     even = (change[:samples] + change[samples:]) / 2
     error = even.std() / np.sqrt(samples) / eta**2
-    assert abs(even.mean() / eta**2 - theory.overlap_drift(overlap, d, beta)) < 3.5 * error
+    assert abs(even.mean() / eta**2 - closed_forms.overlap_drift(overlap, d, beta)) < 3.5 * error
     assert error < 0.02
-    variance = theory.overlap_variance(overlap, d, beta)
+    variance = closed_forms.overlap_variance(overlap, d, beta)
     assert change.var() / eta**2 == pytest.approx(variance, rel=0.015)
 
 
@@ -44,31 +46,33 @@ def test_drift_and_variance_of_one_random_layer(particles, overlap, d, beta):
 def test_exponents_are_the_linearised_diffusion(d, beta):
     h = 1e-6
     for end, expected in [
-        (1, theory.collapse_exponent(d)),
-        (-1, theory.antipodal_exponent(d, beta)),
+        (1, closed_forms.collapse_exponent(d)),
+        (-1, closed_forms.antipodal_exponent(d, beta)),
     ]:
         overlap = end * (1 - h)
-        drift = -end * theory.overlap_drift(overlap, d, beta) / h
-        spread = theory.overlap_variance(overlap, d, beta) / h**2
+        drift = -end * closed_forms.overlap_drift(overlap, d, beta) / h
+        spread = closed_forms.overlap_variance(overlap, d, beta) / h**2
         assert drift - spread / 2 == pytest.approx(expected, abs=1e-4)
 
 
 def test_antipodal_threshold():
     for d in (4, 8, 50):
-        beta = theory.antipodal_threshold(d)
+        beta = closed_forms.antipodal_threshold(d)
         assert np.cosh(2 * beta) == pytest.approx(d - 2)
-        assert theory.antipodal_exponent(d, beta) == pytest.approx(0, abs=1e-12)
-        assert theory.antipodal_probability(0.0, d, beta * 0.999) == 0
-        assert theory.antipodal_probability(0.0, d, beta * 1.05) > 0
-    assert theory.antipodal_threshold([2, 3]).tolist() == [0, 0]
+        assert closed_forms.antipodal_exponent(d, beta) == pytest.approx(0, abs=1e-12)
+        assert closed_forms.antipodal_probability(0.0, d, beta * 0.999) == 0
+        assert closed_forms.antipodal_probability(0.0, d, beta * 1.05) > 0
+    assert closed_forms.antipodal_threshold([2, 3]).tolist() == [0, 0]
 
 
 def test_P6a_1_probability_golden():
-    value = theory.antipodal_probability([0, 0, 0, 0, -0.5], [3, 8, 8, 8, 3], [1, 2, 1.5, 1, 1])
+    value = closed_forms.antipodal_probability(
+        [0, 0, 0, 0, -0.5], [3, 8, 8, 8, 3], [1, 2, 1.5, 1, 1]
+    )
     np.testing.assert_allclose(value, [0.2224, 0.0929, 0.0256, 0, 0.3999], atol=5.1e-5)
     overlap = np.array([-0.8, 0.1, 0.9])
     np.testing.assert_allclose(
-        theory.antipodal_probability(overlap, 2, 1.7), np.arccos(overlap) / np.pi, atol=1e-14
+        closed_forms.antipodal_probability(overlap, 2, 1.7), np.arccos(overlap) / np.pi, atol=1e-14
     )
 
 
@@ -78,7 +82,9 @@ def test_P6a_1_probability_by_the_scale_function(overlap, d, beta):
 
     def slope(z):
         r = np.tanh(z)
-        drift, spread = (f(r, d, beta) for f in (theory.overlap_drift, theory.overlap_variance))
+        drift, spread = (
+            f(r, d, beta) for f in (closed_forms.overlap_drift, closed_forms.overlap_variance)
+        )
         shrink = 1 - r * r
         return 2 * (drift / shrink + r * spread / shrink**2) / (spread / shrink**2)
 
@@ -88,7 +94,7 @@ def test_P6a_1_probability_by_the_scale_function(overlap, d, beta):
     density = np.exp(-(potential - potential[len(z) // 2]))
     above = density[z >= np.arctanh(overlap)].sum()
     tail = density[0] / -inner[0] / step  # e^{-mu|z|} beyond the grid
-    assert theory.antipodal_probability(overlap, d, beta) == pytest.approx(
+    assert closed_forms.antipodal_probability(overlap, d, beta) == pytest.approx(
         above / (density.sum() + tail), abs=4e-4
     )
 
@@ -96,13 +102,16 @@ def test_P6a_1_probability_by_the_scale_function(overlap, d, beta):
 def test_probability_is_harmonic():
     """The generator annihilates it: drift P' + variance P''/2 = 0."""
     d, beta, r, h = 5, 1.4, np.array([-0.5, 0.0, 0.4]), 1e-3
-    low, middle, high = (theory.antipodal_probability(r + s * h, d, beta) for s in (-1, 0, 1))
+    low, middle, high = (closed_forms.antipodal_probability(r + s * h, d, beta) for s in (-1, 0, 1))
     first, second = (high - low) / (2 * h), (high - 2 * middle + low) / h**2
-    drift, spread = theory.overlap_drift(r, d, beta), theory.overlap_variance(r, d, beta)
+    drift, spread = (
+        closed_forms.overlap_drift(r, d, beta),
+        closed_forms.overlap_variance(r, d, beta),
+    )
     scale = np.abs(drift * first).max()
     np.testing.assert_allclose(drift * first + spread * second / 2, 0, atol=1e-4 * scale)
 
 
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="absorbing"):
-        theory.antipodal_probability(-1.0, 3, 1.0)
+        closed_forms.antipodal_probability(-1.0, 3, 1.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import Array, bounded, real
+from ...theory._checks import Array, bounded, real
 
 # Eigenvalues below this share of the largest are zero up to rounding of the input.
 RANK_TOLERANCE = 1e-10

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import expm
 from scipy.stats import ncx2
 
-from ..errors import require
-from ._checks import Array, bounded, sphere_dimension, whole
+from ...errors import require
+from ...theory._checks import Array, bounded, sphere_dimension, whole
 
 Function = Callable[[Array], Array]
 # Grids in z are refined until two agree to GOAL; an answer known less well than TOLERANCE is refused.

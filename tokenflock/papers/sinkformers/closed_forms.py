@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from ._checks import Array, bounded, real, whole
+from ...theory._checks import Array, bounded, real, whole
 
 SOLVED = 1e-9
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import Array, bounded, real, whole
+from ...theory._checks import Array, bounded, real, whole
 
 
 @dataclass(frozen=True)
