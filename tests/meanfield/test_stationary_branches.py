@@ -29,7 +29,7 @@ CIRCLE = Zonal(2, 40)
 
 def ordered(beta, on=CIRCLE, low=0.8, high=1.5, name="USA", **options):
     """The first branch, between multiples of its threshold, and the threshold."""
-    threshold = float(theory.critical_temperature(1, on.space.d, beta, name))
+    threshold = float(theory.critical_temperature(1, on.space.d, beta, named_kind(name)))
     return branch(
         MODELS[name](beta), on, (low * threshold, high * threshold), **options
     ), threshold  # fmt: skip
@@ -44,7 +44,7 @@ def jump():
 def test_thresholds_are_critical_temperatures(d):
     for name in MODELS:
         found = bifurcation_temperatures(MODELS[name](3.0), Zonal(d, 12))
-        exact = theory.critical_temperature(np.arange(1, 13), d, 3.0, name)
+        exact = theory.critical_temperature(np.arange(1, 13), d, 3.0, named_kind(name))
         np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-15)
 
 
@@ -89,7 +89,7 @@ def test_pitchfork_curvature(d, beta, name):
     slope = (found.temperatures / threshold - 1) / found.orders**2
     r = found.orders**2
     limit = (slope[0] * r[1] - slope[1] * r[0]) / (r[1] - r[0])
-    assert limit == pytest.approx(theory.pitchfork_curvature(d, beta, name), abs=1e-5)
+    assert limit == pytest.approx(theory.pitchfork_curvature(d, beta, named_kind(name)), abs=1e-5)
 
 
 def test_sign_of_the_curvature_changes_at_beta_star():
