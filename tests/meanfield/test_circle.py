@@ -148,7 +148,7 @@ def test_growth_rates_of_all_modes(label):
     for beta in (0.0, 1.0, 5.0, 7.0):
         changes = rates_of_change(getattr(flock, label)(beta), on, states)
         found = changes[modes - 1, modes] / size
-        known = [theory.growth_rate(k, 2, beta, label) for k in modes]
+        known = [theory.growth_rate(k, 2, beta, named_kind(label)) for k in modes]
         # Rounding of the products, some 1e-17, is divided by the size.
         np.testing.assert_allclose(found, known, rtol=1e-6, atol=1e-9 * max(known))
         for value, rate in zip(golden.get((label, beta), []), found, strict=False):

@@ -36,7 +36,7 @@ def test_K5_1_all_modes_grow_as_foretold(on, label):
     for beta in (1.0, 5.0, 20.0):
         model = flock.USA(beta) if label == "USA" else flock.SA(beta)
         found = growth_rates(model, on, degrees)
-        expected = theory.growth_rate(degrees, on.space.d, beta, label)
+        expected = theory.growth_rate(degrees, on.space.d, beta, named_kind(label))
         np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
@@ -63,12 +63,12 @@ def test_sums_over_nodes_grow_as_foretold(on, least, label):
     A formula with k^2 or k in the place of k(k+d-2), or with another beta, is told apart.
     """
     degrees, d, beta = degrees_of(on), on.space.d, 5.0
-    expected = theory.growth_rate(degrees, d, beta, label)
+    expected = theory.growth_rate(degrees, d, beta, named_kind(label))
     seen = seen_in_sums(expected)
     assert np.sum(seen) >= least
     found = growth_rates(summed(label, beta, d), on, degrees)
     np.testing.assert_allclose(found[seen], expected[seen], rtol=1e-4)
-    other_beta = theory.growth_rate(degrees, d, 1.001 * beta, label)
+    other_beta = theory.growth_rate(degrees, d, 1.001 * beta, named_kind(label))
     assert np.max(np.abs(found / other_beta - 1)[seen]) > 1e-3
     if d > 2:
         flat = expected * degrees / (degrees + d - 2)
