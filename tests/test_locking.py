@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from tokenflock.belonging import digest, require_same
 from tokenflock.errors import StoreError, WriteError
-from tokenflock.locking import HOLDER, LOCK, only_writer, only_writer_in, only_writer_of
+from tokenflock.results.identity import digest, require_same
+from tokenflock.results.locking import HOLDER, LOCK, only_writer, only_writer_in, only_writer_of
 
 HOLDS = """
 import sys
 from pathlib import Path
-from tokenflock import locking
+from tokenflock.results import locking
 with getattr(locking, sys.argv[1])(Path(sys.argv[2])):
     print("held", flush=True)
     sys.stdin.read()

@@ -15,7 +15,7 @@ import pytest
 import tokenflock as flock
 from tokenflock import store
 from tokenflock.errors import StoreError
-from tokenflock.locking import only_writer, only_writer_of
+from tokenflock.results.locking import only_writer, only_writer_of
 from tokenflock.serialise import describe, rebuild
 from tokenflock.trajectory import Trajectory
 

@@ -13,13 +13,13 @@ import zarr
 from typer.testing import CliRunner
 
 import tokenflock as flock
-from tokenflock import zarr_files
 from tokenflock.cli import app
 from tokenflock.records.axes import _read
 from tokenflock.records.opening import find_result
+from tokenflock.results import zarr_format as zarr_files
+from tokenflock.results.zarr_format import open_zarr, require_own_format
 from tokenflock.trajectory import Trajectory
 from tokenflock.web.replay import read_replay
-from tokenflock.zarr_files import open_zarr, require_own_format
 
 
 class Trap:

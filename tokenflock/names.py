@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from .errors import InputError
@@ -34,9 +34,14 @@ def find_named(name: str, things: Sequence[T], kind: str) -> T:
             return found[0]
         if found:
             raise InputError(f"{name!r} is ambiguous: {', '.join(thing.id for thing in found)}")
-    near = difflib.get_close_matches(name, [thing.id for thing in things], n=3, cutoff=0.5)
-    advice = f"; did you mean {' or '.join(near)}?" if near else "."
+    advice = nearest(name, [thing.id for thing in things], most=3) or "."
     raise InputError(f"no {kind} is called {name!r}{advice} See tokenflock list {kind}s")
+
+
+def nearest(word: object, options: Iterable[str], most: int = 1) -> str:
+    """A suggestion to end a sentence with, or nothing."""
+    close = difflib.get_close_matches(str(word), list(options), n=most, cutoff=0.5)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def _without_version(identity: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -18,22 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from .belonging import PART_OF
-from .errors import StoreError, in_words_of_the_disk
-from .locking import only_writer_of
-from .own_files import read_object
-from .part_names import chained, part_range
+from .errors import StoreError
+from .results.atomic import beside, told_by_the_disk
+from .results.identity import PART_OF
+from .results.locking import only_writer_of
+from .results.names import INITIAL, METADATA, RUN_FORMAT, SCRATCH, SEGMENTS, STORE, SWEEP_STORE
+from .results.own_files import read_object
+from .results.part_names import chained, part_range
+from .results.strict_json import exact, restored
+from .results.zarr_format import Content, Labelled, open_zarr, require_own_format, write_zarr
 from .trajectory import Trajectory, reached_text
-from .zarr_files import METADATA, Content, Labelled, open_zarr, require_own_format, write_zarr
 
-STORE = "trajectory.zarr"
-SEGMENTS = "segments"
-# The tokens at t = 0, so that a run killed before its first finished part opens too.
-INITIAL = "initial.zarr"
-SCRATCH = ".writing-"
-# The dataset of a sweep, which is no trajectory.
-SWEEP = "sweep.zarr"
-FORMAT = "tokenflock-trajectory-1"
 # The matrices of a model stand among the attributes.
 LARGEST_METADATA = 2**30
 OWN_KEYS = ("format", "checksums")
@@ -67,7 +61,7 @@ def write(
     }
     axes = {name: _coordinate(name, values) for name, values in run.coords.items()}
     content = Content({**data, **axes}, frozenset(axes), run.attributes)
-    return _write(content, path, FORMAT, overwrite, check)
+    return _write(content, path, RUN_FORMAT, overwrite, check)
 
 
 def require_own_store(path: Path) -> None:
@@ -102,21 +96,17 @@ def _write(
 ) -> Path:
     check = check or (lambda: None)
     _require_one_size(content)
-    try:
+    with told_by_the_disk(path):
         if path.exists() and not overwrite:
             raise StoreError(f"{path} exists; choose another name or pass overwrite=True")
         check()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as scratch:
-            fresh = Path(scratch) / "store.zarr"
-            write_zarr(_described(content, kind), fresh)
+        with beside(path) as scratch:
+            write_zarr(_described(content, kind), scratch / path.name)
             # Its scratch has a name that no other folder has: moved away after this, nothing is moved.
             check()
             if path.exists():
-                os.replace(path, Path(scratch) / "replaced")
-            os.replace(fresh, path)
-    except OSError as error:
-        raise in_words_of_the_disk(path, error) from error
+                os.replace(path, scratch / f"{SCRATCH}replaced")
+            os.replace(scratch / path.name, path)
     return path
 
 
@@ -134,13 +124,13 @@ def _require_one_size(content: Content) -> None:
 def _described(content: Content, kind: str) -> Content:
     """The content to write: attributes as strict JSON, and a checksum of every array."""
     arrays = {
-        name: array._replace(attributes=_plain(array.attributes))
+        name: array._replace(attributes=exact(array.attributes))
         for name, array in content.arrays.items()
     }
     attributes = {
         "format": kind,
         "checksums": {name: _checksum(array.values) for name, array in arrays.items()},
-        **_plain(content.attributes),
+        **exact(content.attributes),
     }
     return content._replace(arrays=arrays, attributes=attributes)
 
@@ -152,30 +142,6 @@ def _checksum(array: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """Nested attributes as strict JSON, which has neither NaN nor infinity."""
-    if isinstance(value, dict):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return {"number": repr(value)}
-    return value
-
-
-def _restored(value: Any) -> Any:
-    """The inverse of `_plain`, but for tuples, which come back as lists."""
-    if isinstance(value, dict):
-        if set(value) == {"number"}:
-            return float(value["number"])
-        return {name: _restored(entry) for name, entry in value.items()}
-    return [_restored(entry) for entry in value] if isinstance(value, list) else value
-
-
 def read(path: str | Path) -> Trajectory:
     """Open a store written by `write`, a run folder, or what an interrupted run left behind."""
     folder = Path(path)
@@ -185,7 +151,7 @@ def read(path: str | Path) -> Trajectory:
         raise StoreError(f"cannot open {str(folder)!r}: {error}") from error
     if not found:
         raise StoreError(f"{folder} does not exist")
-    if folder.name == SWEEP or (folder / SWEEP).exists():
+    if folder.name == SWEEP_STORE or (folder / SWEEP_STORE).exists():
         raise StoreError(f"{folder} holds a sweep, not one run; open it with tokenflock.open_sweep")
     if (folder / STORE).exists():
         return read_store(folder / STORE)
@@ -196,7 +162,7 @@ def read(path: str | Path) -> Trajectory:
 
 def read_store(path: Path) -> Trajectory:
     """One Zarr store of a run, checked against its checksums."""
-    dataset = read_dataset(path, FORMAT)
+    dataset = read_dataset(path, RUN_FORMAT)
     try:
         return _from_dataset(dataset)
     except Exception as error:
@@ -207,9 +173,9 @@ def read_attributes(path: Path) -> dict[str, Any]:
     """What a store of a run says of itself, without its numbers."""
     require_own_format(path)
     attributes = read_object(path / METADATA, LARGEST_METADATA).get("attributes")
-    if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
+    if not isinstance(attributes, dict) or attributes.get("format") != RUN_FORMAT:
         raise StoreError(f"{path} is not a store of a run")
-    return {name: _restored(v) for name, v in attributes.items() if name not in OWN_KEYS}
+    return {name: restored(v) for name, v in attributes.items() if name not in OWN_KEYS}
 
 
 def read_dataset(path: Path, kind: str) -> Any:
@@ -252,13 +218,13 @@ def _from_dataset(dataset: Any) -> Trajectory:
         old = TRACE_NAMES_SINCE_0_1.keys() & dataset.data_vars.keys()
         dataset = dataset.rename({name: TRACE_NAMES_SINCE_0_1[name] for name in old})
     names = [str(name) for name in dataset.data_vars]
-    attributes = {name: _restored(v) for name, v in dataset.attrs.items() if name not in OWN_KEYS}
+    attributes = {name: restored(v) for name, v in dataset.attrs.items() if name not in OWN_KEYS}
     return Trajectory(
         arrays={name: dataset[name].values for name in names},
         axes={name: tuple(str(dim) for dim in dataset[name].dims) for name in names},
         coords={str(name): dataset[name].values for name in dataset.coords},
         attributes=attributes,
-        details={name: _restored(dict(dataset[name].attrs)) for name in names},
+        details={name: restored(dict(dataset[name].attrs)) for name in names},
     )
 
 

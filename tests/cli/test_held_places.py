@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from tokenflock.cli import app
 from tokenflock.cli.held import held
-from tokenflock.locking import only_writer, only_writer_of
+from tokenflock.results.locking import only_writer, only_writer_of
 
 # The command, and the place that it would write. None needs what it reads: it is refused before.
 COMMANDS = {

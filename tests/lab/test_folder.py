@@ -15,9 +15,10 @@ from tokenflock.cli import app
 from tokenflock.errors import InputError, StoreError, WriteError
 from tokenflock.lab import run as run_module
 from tokenflock.lab.files import parse, render
-from tokenflock.lab.folder import SUMMARY, check_parent, read_summary
+from tokenflock.lab.folder import read_summary
 from tokenflock.lab.run import run_spec
-from tokenflock.store import STORE
+from tokenflock.results.names import STORE, SUMMARY
+from tokenflock.results.places import check_parent
 
 pytestmark = [
     pytest.mark.usefixtures("shared_programs", "few_parts"),

@@ -10,11 +10,12 @@ from tokenflock.lab import segments
 from tokenflock.lab.files import parse, render
 from tokenflock.lab.job import Job
 from tokenflock.lab.run import run_spec, summary
-from tokenflock.part_names import part_name
 from tokenflock.records.catalogue import list_records
 from tokenflock.records.opening import find_result
 from tokenflock.records.showing import describe_result
-from tokenflock.store import SEGMENTS, STORE, segment_paths
+from tokenflock.results.names import SEGMENTS, STORE
+from tokenflock.results.part_names import part_name
+from tokenflock.store import segment_paths
 
 pytestmark = [
     pytest.mark.usefixtures("shared_programs", "few_parts"),

@@ -11,9 +11,10 @@ from tokenflock.errors import StoreError, WriteError
 from tokenflock.lab.files import parse, render
 from tokenflock.lab.folder import require_own_summary
 from tokenflock.lab.run import run_spec
-from tokenflock.locking import only_writer
 from tokenflock.records.opening import find_result
-from tokenflock.store import INITIAL, SEGMENTS, STORE, segment_paths
+from tokenflock.results.locking import only_writer
+from tokenflock.results.names import INITIAL, SEGMENTS, STORE
+from tokenflock.store import segment_paths
 
 pytestmark = [
     pytest.mark.usefixtures("shared_programs", "few_parts"),

@@ -22,11 +22,10 @@ from made_results import (
 import tokenflock as flock
 from tokenflock import store
 from tokenflock.errors import InputError
-from tokenflock.records import catalogue, finding, index
+from tokenflock.records import catalogue, index
 from tokenflock.records.catalogue import list_records
 from tokenflock.records.facts import read_facts
 from tokenflock.records.index import Index
-from tokenflock.sweeps import checking
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +92,6 @@ class TestFacts:
         assert facts.repeats == 3
         assert not facts.settings.keys() & {*swept, "tokens.seed"}
         assert facts.settings["solve.t1"] == 4.0
-
-    def test_labels_are_the_ones_written(self):
-        assert (finding.SWEEP_STORE, finding.SWEEP) == (checking.STORE, "tokenflock-sweep-1")
 
 
 class TestWhere:

@@ -14,11 +14,11 @@ from made_results import SWEEP, energy_of, made_run, made_sweep, made_trajectory
 
 from tokenflock import store
 from tokenflock.errors import InputError, StoreError
-from tokenflock.locking import only_writer_of
 from tokenflock.records import exporting, tables
 from tokenflock.records.boxes import boxes
 from tokenflock.records.exporting import export
 from tokenflock.records.opening import find_result
+from tokenflock.results.locking import only_writer_of
 from tokenflock.sweeps.plan import parse_sweep
 
 ODD = [0.1, 1 / 3, 5e-324, -0.0, np.nan, np.inf, -np.inf, 1.7976931348623157e308, 1e22, np.pi]

@@ -10,7 +10,7 @@ from made_sweeps import contents, made_layout, made_result, made_sweep, write_bl
 
 import tokenflock as flock
 from tokenflock.errors import StoreError
-from tokenflock.sweeps.checking import JOURNAL, STORE
+from tokenflock.results.names import JOURNAL, SWEEP_STORE
 from tokenflock.sweeps.store import SweepStore
 
 SWEEP = made_sweep()
@@ -68,9 +68,9 @@ def test_an_unfinished_sweep_opens_as_far_as_it_is_done(store):
     assert np.array_equal(~np.isnan(dataset["energy"].values).any(axis=-1), done)
     assert np.array_equal(dataset["outcome"].values != -2, done)
     assert (dataset.attrs["cells"], dataset.attrs["cells_done"]) == (30, done.sum())
-    assert flock.open_sweep(SweepStore.open(store.folder, SWEEP, LAYOUT).folder / STORE).equals(
-        dataset
-    )
+    assert flock.open_sweep(
+        SweepStore.open(store.folder, SWEEP, LAYOUT).folder / SWEEP_STORE
+    ).equals(dataset)
 
 
 def test_failed_cells_are_counted(store):
@@ -93,7 +93,7 @@ def test_arrays_are_read_when_they_are_used(store):
     write_blocks(store)
     dataset = flock.open_sweep(store.folder)
     for name in ("energy", "diameter"):
-        for chunk in (store.folder / STORE / name).glob("c.2*"):
+        for chunk in (store.folder / SWEEP_STORE / name).glob("c.2*"):
             chunk.unlink()
     assert np.isfinite(dataset["energy"].isel(beta=[0, 1]).values).all()
     with pytest.raises(StoreError, match="energy at beta = 5"):
@@ -103,7 +103,7 @@ def test_arrays_are_read_when_they_are_used(store):
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_chunk_is_refused_when_it_is_read(store, how):
     write_blocks(store)
-    damage(store.folder / STORE / "steps" / "c.1.0.1", how, np.random.default_rng(2))
+    damage(store.folder / SWEEP_STORE / "steps" / "c.1.0.1", how, np.random.default_rng(2))
     dataset = flock.open_sweep(store.folder, verify=False)
     assert (dataset["steps"].isel(beta=0).values >= 0).all()
     with pytest.raises(
@@ -116,14 +116,14 @@ def test_a_damaged_chunk_is_refused_when_it_is_read(store, how):
 
 def test_other_readers_find_a_changed_chunk_too(store):
     write_blocks(store)
-    place = store.folder / STORE / "energy" / "c.0.0.0.0"
-    with xr.open_zarr(store.folder / STORE, consolidated=False, chunks=None) as plain:
+    place = store.folder / SWEEP_STORE / "energy" / "c.0.0.0.0"
+    with xr.open_zarr(store.folder / SWEEP_STORE, consolidated=False, chunks=None) as plain:
         assert plain.drop_vars("law").equals(flock.open_sweep(store.folder).drop_vars("law"))
     sound = place.read_bytes()
     for number in range(20):
         damage(place, "flip", np.random.default_rng(number))
         with (
-            xr.open_zarr(store.folder / STORE, consolidated=False, chunks=None) as plain,
+            xr.open_zarr(store.folder / SWEEP_STORE, consolidated=False, chunks=None) as plain,
             pytest.raises(ValueError, match="checksum"),
         ):
             _ = plain["energy"].values
@@ -133,7 +133,7 @@ def test_other_readers_find_a_changed_chunk_too(store):
 def test_many_damages_are_told_in_one_sentence(store):
     write_blocks(store)
     for name in ("energy", "steps"):
-        for chunk in (store.folder / STORE / name).glob("c.*"):
+        for chunk in (store.folder / SWEEP_STORE / name).glob("c.*"):
             chunk.unlink()
     with pytest.raises(StoreError, match=f"and {2 * GRID.block_count - 3} more") as caught:
         flock.open_sweep(store.folder)
@@ -166,6 +166,6 @@ def test_what_is_no_sweep_is_a_sentence(store, tmp_path):
 
 
 def test_opening_a_sweep_as_a_run_points_to_the_right_name(store):
-    for path in (store.folder, store.folder / STORE):
+    for path in (store.folder, store.folder / SWEEP_STORE):
         with pytest.raises(StoreError, match="open_sweep"):
             flock.open(path)

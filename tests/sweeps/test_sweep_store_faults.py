@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_written(store):
 HOLDS = """
 import sys
 from pathlib import Path
-from tokenflock.locking import only_writer
+from tokenflock.results.locking import only_writer
 with only_writer(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -14,7 +14,6 @@ from serving import small_run
 import tokenflock as flock
 from tokenflock import store
 from tokenflock.errors import InputError
-from tokenflock.records import finding
 from tokenflock.states import TokenState
 from tokenflock.trajectory import Trajectory
 from tokenflock.web import stores
@@ -298,9 +297,3 @@ def test_an_interrupted_run_is_listed_and_shown(tmp_path):
     assert (entry.kind, entry.path) == ("run", tmp_path / "cut")
     replay = read_replay(entry.path)
     assert replay["notes"][0].startswith("interrupted")
-
-
-def test_the_labels_of_a_store_are_the_ones_written():
-    """The library reads stores without the engine, by the names the engine writes."""
-    assert (finding.STORE, finding.SEGMENTS) == (store.STORE, store.SEGMENTS)
-    assert finding.TRAJECTORY == store.FORMAT

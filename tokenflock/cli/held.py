@@ -11,6 +11,6 @@ def held(place: Path | None) -> AbstractContextManager[Any]:
     """Refuse a second command that would write there, before it computes anything."""
     if place is None:
         return nullcontext()
-    from ..locking import only_writer_of
+    from ..results.locking import only_writer_of
 
     return only_writer_of(place)

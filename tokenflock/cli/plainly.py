@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..json_safe import printable
+from ..results.strict_json import printable
 
 
 def lines_of(text: str) -> str:

@@ -56,7 +56,7 @@ def show(
 
 
 def _echo_json(content: dict[str, Any]) -> None:
-    from ..json_safe import plain
+    from ..results.strict_json import plain
 
     typer.echo(json.dumps(plain(content), allow_nan=False))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def run(
     spec: Path | None = typer.Argument(
-        None, metavar="SPEC.toml", help="A spec file; start from --print-spec of an example."
+        None, metavar="RUN_SPEC.toml", help="A spec file; start from --print-spec of an example."
     ),
     example: str | None = typer.Option(
         None, "--example", metavar="NAME", help="Run a shipped example: tokenflock list examples."
@@ -102,11 +102,11 @@ def _started(folder: Path, settings: list[str]) -> RunSpec:
     """The spec a run folder was started with."""
     from ..errors import InputError
     from ..lab.files import parse, read_text
-    from ..lab.folder import SPEC
+    from ..results.names import RUN_SPEC
 
-    if not (folder / SPEC).is_file():
-        raise InputError(f"there is no run to resume in {folder} (no {SPEC})")
-    return parse(read_text(folder / SPEC), settings, str(folder / SPEC))
+    if not (folder / RUN_SPEC).is_file():
+        raise InputError(f"there is no run to resume in {folder} (no {RUN_SPEC})")
+    return parse(read_text(folder / RUN_SPEC), settings, str(folder / RUN_SPEC))
 
 
 def _run(
@@ -114,8 +114,9 @@ def _run(
 ) -> dict[str, Any]:
     from ..errors import InputError
     from ..lab.files import identity
-    from ..lab.folder import check_folder, new_folder, read_summary, require_own_summary
-    from ..store import STORE
+    from ..lab.folder import check_folder, read_summary, require_own_summary
+    from ..results.names import STORE
+    from ..results.places import new_folder
 
     if resume and out is None:
         raise InputError("--resume needs --out, the folder of the run to continue")
@@ -173,9 +174,9 @@ def _compute(
 
 
 def _interrupted(folder: Path) -> str:
-    from ..lab.folder import SPEC
+    from ..results.names import RUN_SPEC
 
-    if not (folder / SPEC).exists():
+    if not (folder / RUN_SPEC).exists():
         return "interrupted before anything was written"
     return (
         f"interrupted; what is done is in {folder}. Continue with "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,17 +73,13 @@ def save_figure(figure: Any, path: Path) -> None:
     """Write a PNG whole or not at all, and forget the figure."""
     from matplotlib import pyplot as plt
 
-    from ..lab.folder import writing
-    from ..store import SCRATCH
+    from ..results.atomic import complete_file
 
-    scratch = path.with_name(f"{SCRATCH}{path.name}")
-    with writing(path):
-        try:
+    try:
+        with complete_file(path) as scratch:
             figure.savefig(scratch, bbox_inches="tight", format="png")
-            os.replace(scratch, path)
-        finally:
-            plt.close(figure)
-            scratch.unlink(missing_ok=True)
+    finally:
+        plt.close(figure)
 
 
 # What a run says of its own numbers, where it has them: tokens the first two, densities the others.

@@ -14,7 +14,7 @@ def picture(folder: Path) -> str | None:
 
     Hours of computing are not a failure because their picture is.
     """
-    from ..locking import only_writer
+    from ..results.locking import only_writer
     from ..sweeps.checked_reading import open_sweep
     from ..sweeps.folder import FIGURE
 

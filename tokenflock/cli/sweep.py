@@ -264,7 +264,7 @@ def _sigterm_as_interrupt() -> Iterator[None]:
 
 
 def _folder(planned: Sweep | None, out: Path | None) -> Path:
-    from ..lab.folder import new_folder
+    from ..results.places import new_folder
 
     if out is not None:
         return out
@@ -273,9 +273,9 @@ def _folder(planned: Sweep | None, out: Path | None) -> Path:
 
 
 def _interrupted(folder: Path) -> str:
-    from ..sweeps.checking import SPEC
-    from ..sweeps.disk import how_to_continue
+    from ..results.durable import how_to_continue
+    from ..results.names import SWEEP_SPEC
 
-    if not (folder / SPEC).exists():
+    if not (folder / SWEEP_SPEC).exists():
         return "interrupted before anything was written"
     return f"interrupted; what is done is in {folder}. Continue with {how_to_continue(folder)}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from importlib import resources
 from importlib.resources.abc import Traversable
 
 from ..errors import InputError
+from ..names import nearest
 
 
 def _folder() -> Traversable:
@@ -37,9 +36,3 @@ def named_text(folder: Traversable, name: str, listing: str) -> str:
         hint = nearest(name, known) or f"; see {listing}"
         raise InputError(f"there is no example {name!r}{hint}")
     return (folder / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def nearest(word: object, options: Iterable[str]) -> str:
-    """A suggestion to end a sentence with, or nothing."""
-    close = difflib.get_close_matches(str(word), list(options), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""

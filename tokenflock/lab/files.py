@@ -12,8 +12,8 @@ import tomli_w
 from pydantic import ValidationError
 
 from ..errors import InputError, require
-from ..json_safe import is_deeper_than
-from .catalogue import nearest
+from ..names import nearest
+from ..results.strict_json import is_deeper_than
 from .sentences import choices, explain
 from .spec import RunSpec
 

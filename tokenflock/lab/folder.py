@@ -12,30 +12,24 @@ run folder that exists can be opened.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
-import os
-import re
 import shutil
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..belonging import require_same
-from ..errors import InputError, StoreError, in_words_of_the_disk
-from ..json_safe import is_deeper_than
-from ..locking import MARKS, Writer
-from ..own_files import read_object
-from ..store import INITIAL, SCRATCH, SEGMENTS, STORE, segment_paths, write
+from ..errors import InputError
+from ..results.atomic import complete_folder, write_file
+from ..results.identity import require_same
+from ..results.locking import Writer
+from ..results.names import FIGURE, FILMS, INITIAL, RUN_SPEC, SCRATCH, SEGMENTS, STORE, SUMMARY
+from ..results.own_files import read_object
+from ..results.places import check_parent, look_at
+from ..results.strict_json import is_deeper_than
+from ..store import segment_paths, write
 from ..trajectory import Trajectory
 from .files import identity, parse, read_text, render
 from .spec import RunSpec
 
-SPEC = "spec.toml"
-SUMMARY = "summary.json"
 # What is read from a summary, and of which kind it is; health is the deepest of it.
 SUMMARY_ENTRIES = {
     **dict.fromkeys(("id", "label", "outcome", "advice", "store"), str),
@@ -43,27 +37,7 @@ SUMMARY_ENTRIES = {
     **{"time": (int, float, list), "seconds": (int, float), "health": dict, "ok": bool},
 }
 DEEPEST_SUMMARY = 16
-OWN = (STORE, SEGMENTS, SUMMARY, SPEC, "figure.png", "animation.mp4", "animation.gif")
-
-
-@contextlib.contextmanager
-def writing(place: Path) -> Iterator[None]:
-    """Turn the errors of a disk into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise in_words_of_the_disk(place, error) from error
-
-
-def new_folder(title: str, job_id: str) -> Path:
-    """Default output folder: runs/TITLE-ID-TIME, with a number if two start in one second."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", title).strip("-") or "run"
-    stem = f"{name}-{job_id[:8]}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for number in range(1, 1000):
-        folder = Path("runs") / (stem if number == 1 else f"{stem}-{number}")
-        if not folder.exists():
-            return folder
-    raise InputError("a thousand runs started in one second; give --out")
+OWN = (STORE, SEGMENTS, SUMMARY, RUN_SPEC, FIGURE, *FILMS)
 
 
 def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> None:
@@ -76,59 +50,15 @@ def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> 
             f"{folder} exists; choose another --out, continue it with --resume, or replace it with "
             "--overwrite"
         )
-    elif exists and not empty and not (folder / SPEC).exists():
-        raise InputError(f"{folder} is not a run folder (no {SPEC}); refusing to overwrite it")
+    elif exists and not empty and not (folder / RUN_SPEC).exists():
+        raise InputError(f"{folder} is not a run folder (no {RUN_SPEC}); refusing to overwrite it")
     check_parent(folder)
-
-
-def look_at(folder: Path) -> tuple[bool, bool]:
-    """Whether a place for results exists, and whether it is empty; what can be no folder is refused."""
-    try:
-        if "\0" in str(folder):
-            raise ValueError("a path has no null characters")
-        exists, is_folder = folder.exists() or folder.is_symlink(), folder.is_dir()
-        empty = is_folder and all(item.name in MARKS for item in folder.iterdir())
-    except (OSError, ValueError) as error:
-        raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
-    if exists and not is_folder:
-        raise InputError(f"{folder} is a file; choose another --out")
-    return exists, empty
-
-
-def check_place(
-    folder: Path,
-    overwrite: bool,
-    holds: Callable[[Path], bool],
-    what: str,
-    ways: str = "or replace it with --overwrite",
-) -> None:
-    """Refuse a folder that results of one kind must not touch: taken, or not `what` these replace."""
-    exists, empty = look_at(folder)
-    if exists and not empty and not overwrite:
-        raise InputError(f"{folder} exists; choose another --out, {ways}")
-    if exists and not empty and not holds(folder):
-        raise InputError(f"{folder} does not hold {what}; refusing to overwrite it")
-    check_parent(folder)
-
-
-def check_parent(folder: Path) -> None:
-    """The nearest existing parent must be a folder one can write in."""
-    whole = folder.absolute()
-    parent = next((parent for parent in whole.parents if parent.exists()), whole)
-    if not parent.is_dir():
-        raise StoreError(f"cannot write {folder}: {parent} is a file; choose another --out")
-    place = folder if folder.exists() else parent
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise StoreError(f"cannot write {folder}: {parent} is not writable; choose another --out")
-    # Permissions do not tell all: some file systems take no new folder from anyone.
-    with writing(folder), tempfile.TemporaryDirectory(dir=place, prefix=SCRATCH):
-        pass
 
 
 def _check_same(spec: RunSpec, folder: Path) -> None:
-    if not (folder / SPEC).exists():
-        raise InputError(f"there is no run to resume in {folder} (no {SPEC})")
-    stored = identity(parse(read_text(folder / SPEC), source=str(folder / SPEC)))
+    if not (folder / RUN_SPEC).exists():
+        raise InputError(f"there is no run to resume in {folder} (no {RUN_SPEC})")
+    stored = identity(parse(read_text(folder / RUN_SPEC), source=str(folder / RUN_SPEC)))
     if stored != identity(spec):
         raise InputError(
             f"{folder} holds another run (id {stored}, this spec is {identity(spec)}); resume with "
@@ -141,53 +71,10 @@ def claim(spec: RunSpec, folder: Path, initial: Trajectory, writer: Writer | Non
 
     writer -- of a folder that exists, in which a run is replaced.
     """
-    with making(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
-            fresh = Path(scratch) / folder.name
-            fresh.mkdir()
-            (fresh / SPEC).write_text(render(spec), encoding="utf-8")
-            write(initial, fresh / SEGMENTS / INITIAL)
-            if writer is not None:
-                writer.require_place()
-                _replace(fresh, folder, Path(scratch) / "replaced")
-            else:
-                _put(fresh, folder)
-
-
-def _put(fresh: Path, folder: Path) -> None:
-    try:
-        os.rename(fresh, folder)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise
-        raise InputError(
-            f"another process has just made {folder}; choose another --out, or wait for it"
-        ) from error
-
-
-@contextlib.contextmanager
-def making(folder: Path) -> Iterator[None]:
-    """Write into a folder that may not be there yet; where that fails, those made for it go again."""
-    made = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
-    try:
-        with writing(folder):
-            yield
-    except BaseException:
-        for each in made:
-            with contextlib.suppress(OSError):
-                each.rmdir()
-        raise
-
-
-def _replace(fresh: Path, folder: Path, replaced: Path) -> None:
-    """Only what a run makes is replaced; other files in the folder are the user's."""
-    replaced.mkdir()
-    for name in OWN:
-        if (folder / name).exists():
-            os.replace(folder / name, replaced / name)
-    for item in fresh.iterdir():
-        os.replace(item, folder / item.name)
+    replacing, check = (None, None) if writer is None else (OWN, writer.require_place)
+    with complete_folder(folder, replacing, check) as fresh:
+        (fresh / RUN_SPEC).write_text(render(spec), encoding="utf-8")
+        write(initial, fresh / SEGMENTS / INITIAL)
 
 
 def sweep(folder: Path) -> None:
@@ -203,13 +90,7 @@ def sweep(folder: Path) -> None:
 
 def write_summary(folder: Path, content: dict[str, Any]) -> None:
     """Keep the summary beside the store; it is the last file of a finished run."""
-    with writing(folder / SUMMARY):
-        scratch = folder / f"{SCRATCH}{SUMMARY}"
-        try:
-            scratch.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
-            os.replace(scratch, folder / SUMMARY)
-        finally:
-            scratch.unlink(missing_ok=True)
+    write_file(folder / SUMMARY, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 def require_own_summary(

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..belonging import Identity, digest
 from ..density import Density
 from ..errors import InputError, SolveError, TokenflockError, require
 from ..integrate import core
@@ -18,6 +17,7 @@ from ..integrate.assemble import from_segment, join
 from ..integrate.core import Plan, Segment
 from ..measure import Measure
 from ..memory import require_bytes
+from ..results.identity import Identity, digest
 from ..states import Carried, State, as_state
 from ..trajectory import Trajectory
 from .density import build_density, check_size

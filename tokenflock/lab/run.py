@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..belonging import require_same
 from ..errors import WriteError
-from ..json_safe import plain
-from ..locking import Writer, only_writer
 from ..outcomes import succeeded
-from ..store import STORE, read, remove_segments, write
+from ..results.identity import require_same
+from ..results.locking import Writer, only_writer
+from ..results.names import STORE
+from ..results.strict_json import plain
+from ..store import read, remove_segments, write
 from ..trajectory import Trajectory
 from .files import identity
 from .folder import check_folder, claim, sweep

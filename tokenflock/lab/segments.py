@@ -11,21 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..belonging import PART_OF, require_same
 from ..errors import StoreError
 from ..integrate.core import COUNTERS, Segment
-from ..locking import Writer
 from ..outcomes import OUTCOMES
-from ..part_names import part_name
-from ..store import (
-    INITIAL,
-    SEGMENTS,
-    read_attributes,
-    read_store,
-    segment_paths,
-    segment_range,
-    write,
-)
+from ..results.identity import PART_OF, require_same
+from ..results.locking import Writer
+from ..results.names import INITIAL, SEGMENTS
+from ..results.part_names import part_name
+from ..store import read_attributes, read_store, segment_paths, segment_range, write
 from ..trajectory import Trajectory
 from .files import content
 from .job import Job

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from .catalogue import nearest
+from ..names import nearest
 from .spec import MODEL_SPECS, RunSpec
 from .tokens import TOKEN_SPECS
 

@@ -10,7 +10,8 @@ from .. import __version__  # pyright: ignore[reportAttributeAccessIssue]
 from ..errors import InputError, StoreError
 from ..plot.animate import require_film_writer
 from ..progress import ShareReport
-from ..store import SCRATCH, read_dataset, write_dataset
+from ..results.atomic import complete_file
+from ..store import read_dataset, write_dataset
 from .figure import Figure, Scale
 
 if TYPE_CHECKING:
@@ -81,17 +82,12 @@ def _request(figure: Figure, scale: Scale, seed: int) -> str:
 
 def write_picture(figure: Figure, data: Any, path: Path) -> Path:
     """Draw the data into a file, which appears only when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f"{SCRATCH}{path.name}")
-    try:
+    with complete_file(path) as scratch:
         if path.suffix.lower() in FILMS:
             assert figure.film_with is not None
             figure.film_with(data, scratch)
         else:
             _save(figure.draw(data), scratch)
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
     return path
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, MissingExtraError, StoreError, require_extra
+from ..errors import InputError, MissingExtraError, require_extra
 from ..progress import ShareReport
+from ..results.atomic import complete_file
 from ..trajectory import Trajectory
 from .draw import shown_tokens, token_colours
 from .series import scalar_names
@@ -72,15 +72,9 @@ def write_film(
 ) -> Path:
     """Write `count` frames of a figure; `show(index)` moves its artists and returns them."""
     require_film_writer(path)
-    scratch = path.with_name(f".writing-{os.getpid()}-{path.name}")
     write = _write_mp4 if path.suffix == ".mp4" else _write_gif
-    try:
+    with complete_file(path) as scratch:
         write(scratch, _pictures(figure, show, count, report), rate, _size(figure))
-        os.replace(scratch, path)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        scratch.unlink(missing_ok=True)
     return path
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..lab.setting_paths import last_name
-from ..own_files import is_own_file
-from ..zarr_files import open_array
+from ..results.own_files import is_own_file
+from ..results.zarr_format import open_array
 from .finding import list_in, metadata
 
 # A longer axis is counted, and its values are not read.

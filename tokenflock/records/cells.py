@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..lab.catalogue import nearest
 from ..lab.files import render
+from ..names import nearest
 from ..sweeps.grid import Axis, Index
 from ..sweeps.plan import Sweep
 from ..sweeps.stored_spec import stored_sweep

@@ -7,21 +7,19 @@ Everything is written piece by piece under a hidden name and moved into place at
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, require_extra
-from ..json_safe import plain
-from ..lab.catalogue import nearest
-from ..lab.folder import check_parent, making
-from ..locking import only_writer_of
-from ..store import SCRATCH
+from ..names import nearest
+from ..results.atomic import complete_files
+from ..results.locking import only_writer_of
+from ..results.places import check_parent
+from ..results.strict_json import plain
 from .opening import Result
 from .tables import Group, groups, write_csv, write_npz, write_parquet
 
@@ -141,29 +139,8 @@ def _check_places(places: list[Path], overwrite: bool) -> None:
 
 
 def _write_all(jobs: dict[Path, Callable[[Path], None]], overwrite: bool) -> None:
-    """Each file is complete under a hidden name before the first gets its own."""
+    """Each file is complete before the first gets its name; another process may have written meanwhile."""
     folder = next(iter(jobs)).parent
-    with making(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
-            for number, write in enumerate(jobs.values()):
-                write(Path(scratch) / str(number))
-            # Another process may have written there in the meantime.
-            _check_places([*jobs], overwrite)
-            _move_all({place: Path(scratch) / str(n) for n, place in enumerate(jobs)})
-
-
-def _move_all(complete: dict[Path, Path]) -> None:
-    """All files to their places, or none; but one that replaced another stays, since that is gone."""
-    new: list[Path] = []
-    try:
-        for place, source in complete.items():
-            is_new = not os.path.lexists(place)
-            os.replace(source, place)
-            if is_new:
-                new.append(place)
-    except BaseException:
-        for place in new:
-            with contextlib.suppress(OSError):
-                place.unlink()
-        raise
+    with complete_files(folder, lambda: _check_places([*jobs], overwrite)) as scratch:
+        for place, write in jobs.items():
+            write(scratch / place.name)

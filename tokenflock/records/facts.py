@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
-from ..own_files import is_own_file, read_object
-from .axes import RecordAxis, swept_axes, swept_paths
-from .finding import (
+from ..results.names import (
+    JOURNAL,
     METADATA,
+    RUN_FORMAT,
     SEGMENTS,
     SUMMARY,
-    SWEEP,
-    TRAJECTORY,
-    attributes,
-    store_of,
+    SWEEP_FORMAT,
+    SWEEP_SPEC,
 )
+from ..results.own_files import is_own_file, read_object
+from .axes import RecordAxis, swept_axes, swept_paths
+from .finding import attributes, store_of
 
 COLUMNS = (
     *("path", "kind", "title", "model", "label", "id", "outcome", "created", "seconds"),
     *("version", "device", "cells", "done", "failed"),
 )
-JOURNAL, SWEEP_SPEC = "journal.jsonl", "sweep.toml"
 Scalar = str | int | float | bool
 DEEPEST_SETTING, MOST_SETTINGS = 8, 2_000
 LONGEST_TEXT = 2_000
@@ -88,9 +88,9 @@ def read_facts(folder: Path) -> Facts | None:
     if summary.get("id") not in (None, labels.get("id")):
         # Of another result that was in this folder.
         summary = {}
-    if labels.get("format") == TRAJECTORY:
+    if labels.get("format") == RUN_FORMAT:
         return _run_facts(store, labels, summary)
-    if labels.get("format") == SWEEP:
+    if labels.get("format") == SWEEP_FORMAT:
         return _sweep_facts(folder, store, labels, summary)
     return None
 

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
-from ..own_files import read_object
-from ..part_names import chained
-
-STORE, SEGMENTS, METADATA = "trajectory.zarr", "segments", "zarr.json"
-SWEEP_STORE, INITIAL = "sweep.zarr", "initial.zarr"
-SUMMARY = "summary.json"
-TRAJECTORY, SWEEP = "tokenflock-trajectory-1", "tokenflock-sweep-1"
+from ..results.names import (
+    INITIAL,
+    METADATA,
+    SEGMENTS,
+    STORE,
+    SWEEP_STORE,
+)
+from ..results.own_files import read_object
+from ..results.part_names import chained
 
 
 def folders(folder: Path, roots: list[Path], depth: int, visited: set[Path]) -> Iterator[Path]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..errors import InputError
-from ..lab.catalogue import nearest
 from ..lab.setting_paths import last_name
+from ..names import nearest
 from .facts import COLUMNS, Facts
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..belonging import PART_OF, require_same
 from ..errors import InputError
+from ..results.identity import PART_OF, require_same
+from ..results.names import INITIAL, SEGMENTS, STORE, SWEEP_STORE
 from .facts import Facts, read_facts
-from .finding import INITIAL, SEGMENTS, STORE, SWEEP_STORE, attributes, store_of
+from .finding import attributes, store_of
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..own_files import is_own_file
+from ..results.own_files import is_own_file
 from .facts import COLUMNS, JOURNAL, SWEEP_SPEC
 from .finding import arrays, list_in, metadata
 from .opening import Result

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from ..lab.catalogue import nearest
+from ..names import nearest
 from .facts import readable
 from .naming import Names
 

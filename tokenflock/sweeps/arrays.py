@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, StoreError
-from ..json_safe import plain
 from ..lab.files import content
+from ..results.names import SWEEP_FORMAT
+from ..results.strict_json import plain
 from .grid import Block
 from .layout import BlockResult, Layout, Variable
 from .plan import SWEEP, Sweep
 
-FORMAT = "tokenflock-sweep-1"
 GROUP = "zarr.json"
 LARGEST_CHUNK = 64 * 2**20
 ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
@@ -84,7 +84,7 @@ def _storable(values: np.ndarray) -> np.ndarray:
 def _group(sweep: Sweep) -> dict[str, Any]:
     beside = [name for axis in sweep.axes for name in axis.beside]
     attributes = {
-        "format": FORMAT,
+        "format": SWEEP_FORMAT,
         "id": sweep.id,
         "title": sweep.title,
         "says": sweep.says,

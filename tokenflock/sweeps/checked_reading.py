@@ -17,10 +17,11 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore, WrapperStore
 
 from ..errors import StoreError
-from ..zarr_files import open_zarr
+from ..results.durable import Mark, how_to_continue, mark
+from ..results.names import JOURNAL, SWEEP_STORE
+from ..results.zarr_format import open_zarr
 from . import checking
-from .checking import JOURNAL, STORE, Damage, Kind, check_fixed, check_journal, chunk_damage
-from .disk import Mark, how_to_continue, mark
+from .checking import Damage, Kind, check_fixed, check_journal, chunk_damage
 from .journal import Header, Journal
 from .ownership import refuse_links
 
@@ -50,7 +51,7 @@ def open_sweep(path: str | Path, verify: bool = True) -> xr.Dataset:
     fixed = [*check_fixed(folder, header)]
     if fixed:
         raise _damaged(folder, fixed)
-    store = CheckedStore(LocalStore(folder / STORE, read_only=True), folder, journal)
+    store = CheckedStore(LocalStore(folder / SWEEP_STORE, read_only=True), folder, journal)
     dataset = _in_order(_open(folder, store))
     _require_axes(folder, header, dataset)
     store.axes = {name: dataset[name].values for name in header.axes}
@@ -65,13 +66,13 @@ def _folder(path: Path) -> Path:
     try:
         if not path.exists():
             raise StoreError(f"{path} does not exist")
-        folder = path.absolute().parent if path.name == STORE else path
-        is_sweep = (folder / STORE).is_dir()
+        folder = path.absolute().parent if path.name == SWEEP_STORE else path
+        is_sweep = (folder / SWEEP_STORE).is_dir()
     except (OSError, ValueError) as error:
         raise StoreError(f"cannot open {str(path)!r}: {error}") from error
     if not is_sweep:
         raise StoreError(
-            f"{path} is not the folder of a sweep (no {STORE}); open a run with tokenflock.open"
+            f"{path} is not the folder of a sweep (no {SWEEP_STORE}); open a run with tokenflock.open"
         )
     return folder
 
@@ -81,20 +82,20 @@ def _require_axes(folder: Path, header: Header, dataset: xr.Dataset) -> None:
     found = tuple(dataset.sizes.get(name) for name in header.axes)
     if found != header.shape or not set(header.axes) <= dataset.coords.keys():
         raise StoreError(
-            f"{folder / JOURNAL} is not the journal of {STORE} beside it (it tells of {header.shape} "
+            f"{folder / JOURNAL} is not the journal of {SWEEP_STORE} beside it (it tells of {header.shape} "
             "cells); take the folder from a copy"
         )
 
 
 def _open(folder: Path, store: CheckedStore) -> xr.Dataset:
     try:
-        return open_zarr(folder / STORE, through=store)
+        return open_zarr(folder / SWEEP_STORE, through=store)
     except StoreError:
         raise
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:200]
         raise StoreError(
-            f"{folder / STORE} is not readable ({type(error).__name__}: {reason}); repair it with "
+            f"{folder / SWEEP_STORE} is not readable ({type(error).__name__}: {reason}); repair it with "
             f"{how_to_continue(folder)}"
         ) from error
 
@@ -179,7 +180,7 @@ class CheckedStore(WrapperStore[LocalStore]):
     def _require_file(self, key: str, block: int | None) -> None:
         """A link or a pipe in the place of a file is none of ours, wherever it leads."""
         try:
-            kind = (self.folder / STORE / key).lstat().st_mode
+            kind = (self.folder / SWEEP_STORE / key).lstat().st_mode
         except OSError:
             return
         if not stat.S_ISREG(kind):
@@ -193,5 +194,5 @@ class CheckedStore(WrapperStore[LocalStore]):
 
     def _damage(self, kind: Kind, key: str, block: int | None) -> Damage:
         if block is None:
-            return Damage(kind, f"{STORE}/{key}")
+            return Damage(kind, f"{SWEEP_STORE}/{key}")
         return chunk_damage(kind, key, self._header, block, self.axes)

@@ -9,11 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from ..store import SWEEP as STORE
-from .disk import Mark, mark_of
+from ..results.durable import Mark, mark_of
+from ..results.names import JOURNAL, SWEEP_SPEC, SWEEP_STORE
 from .grid import Block
 from .journal import Entry, Header, Journal
-from .ownership import JOURNAL, SPEC
 
 Kind = Literal["missing", "truncated", "changed", "unreadable"]
 CountReport = Callable[[int, int], None]
@@ -79,8 +78,10 @@ def check_journal(journal: Journal) -> Iterator[Damage]:
 
 def check_fixed(folder: Path, header: Header | None) -> Iterator[Damage]:
     """The files that follow from the spec, and the spec."""
-    for name, wanted in ({} if header is None else {SPEC: header.text, **header.files}).items():
-        path = name if name == SPEC else f"{STORE}/{name}"
+    for name, wanted in (
+        {} if header is None else {SWEEP_SPEC: header.text, **header.files}
+    ).items():
+        path = name if name == SWEEP_SPEC else f"{SWEEP_STORE}/{name}"
         found = compare(folder / path, wanted)
         if found is not None:
             yield Damage(found[0], path, detail=found[1])
@@ -91,7 +92,7 @@ def check_block(
 ) -> Iterator[Damage]:
     """The chunks of one block."""
     for name, wanted in entry.files.items():
-        found = compare(folder / STORE / name, wanted)
+        found = compare(folder / SWEEP_STORE / name, wanted)
         if found is not None:
             yield chunk_damage(found[0], name, header, entry.block, axes, found[1])
 
@@ -106,7 +107,7 @@ def chunk_damage(
 ) -> Damage:
     """Damage of a chunk, with the cells it holds."""
     where = f"block {block}" if header is None else where_is(header.grid.block(block), axes)
-    return Damage(kind, f"{STORE}/{name}", name.split("/")[0], block, where, detail)
+    return Damage(kind, f"{SWEEP_STORE}/{name}", name.split("/")[0], block, where, detail)
 
 
 def compare(path: Path, wanted: Mark) -> tuple[Kind, str] | None:

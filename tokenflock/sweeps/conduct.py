@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, SolveError, TokenflockError
-from ..json_safe import plain
 from ..lab.folder import write_summary
-from ..locking import Writer, only_writer
 from ..provenance import provenance
-from .checking import JOURNAL, SPEC, STORE
+from ..results.durable import how_to_continue, what_is_kept
+from ..results.locking import Writer, only_writer
+from ..results.names import JOURNAL, SWEEP_SPEC, SWEEP_STORE
+from ..results.strict_json import plain
 from .cluster import HOW_TO_INSTALL, is_installed, own_cluster, running_cluster
-from .disk import how_to_continue, what_is_kept
 from .estimate import Estimate, cores, estimate, refuse_too_much
 from .folder import check_folder, clear_results, read_summary, replaced
 from .grid import Grid, Index
@@ -135,7 +135,7 @@ def _is_to_change(folder: Path, wishes: Wishes) -> bool:
     """Whether there is a folder that is continued or replaced; what holds no sweep is not touched."""
     if wishes.resume:
         refuse_links(folder)
-        return any((folder / name).is_file() for name in (SPEC, JOURNAL))
+        return any((folder / name).is_file() for name in (SWEEP_SPEC, JOURNAL))
     return wishes.overwrite and folder.exists()
 
 
@@ -297,7 +297,7 @@ def _summary(
         "scheduler": wishes.scheduler,
         "versions": found["versions"],
         "device": found["device"],
-        "store": str(store.folder / STORE),
+        "store": str(store.folder / SWEEP_STORE),
         "ok": failed < sweep.grid.size,
     }
     return plain(content)

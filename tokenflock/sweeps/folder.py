@@ -12,25 +12,26 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..lab.folder import SUMMARY, check_parent, look_at, require_own_summary, writing
-from ..locking import Writer
-from ..own_files import open_own
-from ..store import SCRATCH
-from .arrays import FORMAT, GROUP
+from ..lab.folder import require_own_summary
+from ..results.atomic import beside, told_by_the_disk
+from ..results.locking import Writer
+from ..results.names import FIGURE, JOURNAL, SUMMARY, SWEEP_FORMAT, SWEEP_SPEC, SWEEP_STORE
+from ..results.own_files import open_own
+from ..results.places import check_parent, look_at
+from .arrays import GROUP
 from .journal import Journal
 from .layout import Layout
-from .ownership import FIGURE, JOURNAL, SPEC, STORE, refuse_links
+from .ownership import refuse_links
 from .plan import Sweep
 from .store import SweepStore
 
 # In the order in which they are taken away: without its summary a sweep counts as unfinished, and
 # without its journal as not begun, so that a kill on the way leaves nothing that pretends to be done.
-OWN = (SUMMARY, JOURNAL, FIGURE, STORE)
+OWN = (SUMMARY, JOURNAL, FIGURE, SWEEP_STORE)
 
 
 def check_folder(folder: Path, resume: bool, overwrite: bool) -> None:
@@ -43,8 +44,8 @@ def check_folder(folder: Path, resume: bool, overwrite: bool) -> None:
         )
     if exists and overwrite and not empty and not _is_sweep(folder):
         raise InputError(
-            f"{folder} is not a sweep folder ({SPEC} with a {JOURNAL} or {STORE} of tokenflock); refusing "
-            "to overwrite it"
+            f"{folder} is not a sweep folder ({SWEEP_SPEC} with a {JOURNAL} or {SWEEP_STORE} of tokenflock); "
+            "refusing to overwrite it"
         )
     check_parent(folder)
 
@@ -52,33 +53,30 @@ def check_folder(folder: Path, resume: bool, overwrite: bool) -> None:
 def _is_sweep(folder: Path) -> bool:
     """Other programs may have a sweep.toml, too: ours stands beside a journal or a store of ours."""
     refuse_links(folder)
-    if not (folder / SPEC).is_file():
+    if not (folder / SWEEP_SPEC).is_file():
         return False
     return Journal(folder / JOURNAL).header is not None or _has_store(folder)
 
 
 def _has_store(folder: Path) -> bool:
     try:
-        with open_own(folder / STORE / GROUP) as file:
-            return json.load(file)["attributes"]["format"] == FORMAT
+        with open_own(folder / SWEEP_STORE / GROUP) as file:
+            return json.load(file)["attributes"]["format"] == SWEEP_FORMAT
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 
 def replaced(folder: Path, sweep: Sweep, layout: Layout, writer: Writer) -> SweepStore:
     """A new sweep in the place of an old one; other files in the folder are the user's."""
-    with (
-        writing(folder),
-        tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch,
-    ):
-        fresh, old = Path(scratch) / "fresh", Path(scratch) / "replaced"
+    with told_by_the_disk(folder), beside(folder) as scratch:
+        fresh, old = scratch / "fresh", scratch / "replaced"
         SweepStore.create(fresh, sweep, layout)
         old.mkdir()
         writer.require_place()
         for name in OWN:
             if (folder / name).exists():
                 os.replace(folder / name, old / name)
-        for name in (SPEC, STORE, JOURNAL):
+        for name in (SWEEP_SPEC, SWEEP_STORE, JOURNAL):
             os.replace(fresh / name, folder / name)
     return SweepStore.open(folder)
 
@@ -96,11 +94,11 @@ def read_summary(folder: Path, sweep_id: str) -> dict[str, Any] | None:
     if not isinstance(found, dict) or not isinstance(found.get("id"), str):
         return None
     require_own_summary(found, sweep_id, folder)
-    return {**found, "store": str(folder / STORE)}
+    return {**found, "store": str(folder / SWEEP_STORE)}
 
 
 def clear_results(folder: Path) -> None:
     """A sweep that goes on is not finished, and its picture is out of date."""
-    with writing(folder):
+    with told_by_the_disk(folder):
         for name in (SUMMARY, FIGURE):
             (folder / name).unlink(missing_ok=True)

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ..belonging import digest
 from ..errors import StoreError
-from ..own_files import NO_LINKS, open_own
-from .disk import Mark, replace_files, write_all
+from ..results.durable import Mark, replace_files, write_all
+from ..results.identity import digest
+from ..results.own_files import NO_LINKS, open_own
 from .grid import Axis, Grid
 
 FORMAT = "tokenflock-sweep-journal-2"

@@ -10,13 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import StoreError
-from ..lab.folder import SUMMARY
-from ..locking import MARKS
-from ..store import SCRATCH
-from ..store import SWEEP as STORE
+from ..results.locking import MARKS
+from ..results.names import FIGURE, JOURNAL, SCRATCH, SUMMARY, SWEEP_SPEC, SWEEP_STORE
 
-SPEC, JOURNAL, FIGURE = "sweep.toml", "journal.jsonl", "figure.png"
-OWN = {STORE, SPEC, JOURNAL, SUMMARY, FIGURE, *MARKS}
+OWN = {SWEEP_STORE, SWEEP_SPEC, JOURNAL, SUMMARY, FIGURE, *MARKS}
 
 
 def refuse_links(folder: Path, chunks: bool = True) -> None:
@@ -27,7 +24,7 @@ def refuse_links(folder: Path, chunks: bool = True) -> None:
     for item in _items(folder):
         if item.name in OWN or item.name.startswith(SCRATCH):
             _require_own(item)
-    for array in _items(folder / STORE):
+    for array in _items(folder / SWEEP_STORE):
         _require_own(array)
         if chunks and array.is_dir():
             for chunk in _items(array.path):

@@ -14,11 +14,8 @@ what a killed process left half done is computed again, and gives the same bytes
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
-import os
 import shutil
-import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,13 +23,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, StoreError
-from ..lab.folder import check_parent, making
-from ..locking import Writer, only_writer
-from ..store import SCRATCH
-from .arrays import BlockEncoder, chunk_names, fixed_files
-from .checking import JOURNAL, SPEC, STORE, CountReport, Damage, check_fixed, verify
-from .disk import (
-    flush,
+from ..results.atomic import beside, flush, making, put
+from ..results.durable import (
     flush_tree,
     how_to_continue,
     keeping_what_is_done,
@@ -40,6 +32,11 @@ from .disk import (
     replace_files,
     what_is_kept,
 )
+from ..results.locking import Writer, only_writer
+from ..results.names import JOURNAL, SCRATCH, SWEEP_SPEC, SWEEP_STORE
+from ..results.places import check_parent
+from .arrays import BlockEncoder, chunk_names, fixed_files
+from .checking import CountReport, Damage, check_fixed, verify
 from .grid import Block, Index
 from .journal import FORMAT, OLD_FORMAT, Entry, Header, Journal, to_line
 from .layout import BlockResult, Layout
@@ -69,12 +66,11 @@ class SweepStore:
         _refuse_existing(folder)
         check_parent(folder)
         fixed = fixed_files(sweep, layout)
-        with making(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as scratch:
-                fresh = Path(scratch) / folder.name
-                _fill(fresh, sweep, fixed)
-                _put(fresh, folder)
+        advice = f"or wait for it and continue with {how_to_continue(folder)}"
+        with making(folder), beside(folder) as scratch:
+            fresh = scratch / folder.name
+            _fill(fresh, sweep, fixed)
+            put(fresh, folder, advice)
             flush(folder.parent)
         return cls(folder, sweep, layout)
 
@@ -100,7 +96,7 @@ class SweepStore:
         header = self.journal.header
         if header is not None and not header.describes(self.sweep.axes, self.sweep.grid):
             raise StoreError(
-                f"{self.folder / JOURNAL} is not the journal of {SPEC} beside it (its blocks are "
+                f"{self.folder / JOURNAL} is not the journal of {SWEEP_SPEC} beside it (its blocks are "
                 f"{header.block_shape} of {header.shape} cells); take the folder from a copy, or start "
                 "the sweep again with another --out"
             )
@@ -162,8 +158,8 @@ class SweepStore:
 
     def _write_fixed(self) -> None:
         fixed = fixed_files(self.sweep, self.layout)
-        files = {f"{STORE}/{name}": text for name, text in fixed.items()}
-        files[SPEC] = self.sweep.text.encode()
+        files = {f"{SWEEP_STORE}/{name}": text for name, text in fixed.items()}
+        files[SWEEP_SPEC] = self.sweep.text.encode()
         replace_files(self.folder, files, self._scratch, self.require_place)
         self.journal.rewrite(self._header(fixed), self._scratch, self.require_place)
 
@@ -189,7 +185,7 @@ class SweepStore:
         failures = {int(place): str(told) for place, told in sorted(result.failures.items())}
         with keeping_what_is_done(self.folder):
             self.require_place()
-            replace_files(self.folder / STORE, files, self._scratch, self.require_place)
+            replace_files(self.folder / SWEEP_STORE, files, self._scratch, self.require_place)
             self.journal.append(Entry(int(block.index), marks, failures), self.require_place)
 
     def done(self) -> np.ndarray:
@@ -229,7 +225,7 @@ class SweepStore:
             for index in gone:
                 block = self.sweep.grid.block(index)
                 for name in chunk_names(self.sweep, self.layout, block):
-                    (self.folder / STORE / name).unlink(missing_ok=True)
+                    (self.folder / SWEEP_STORE / name).unlink(missing_ok=True)
 
 
 def _refuse_existing(folder: Path) -> None:
@@ -239,7 +235,7 @@ def _refuse_existing(folder: Path) -> None:
         exists = folder.exists() or folder.is_symlink()
     except (OSError, ValueError) as error:
         raise InputError(f"--out {str(folder)!r} cannot be used: {error}") from error
-    if exists and (folder / SPEC).exists():
+    if exists and (folder / SWEEP_SPEC).exists():
         raise InputError(
             f"{folder} holds a sweep; continue it with --resume, or choose another --out"
         )
@@ -247,23 +243,11 @@ def _refuse_existing(folder: Path) -> None:
         raise InputError(f"{folder} exists; choose another --out")
 
 
-def _put(fresh: Path, folder: Path) -> None:
-    try:
-        os.rename(fresh, folder)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise
-        raise InputError(
-            f"another process has just made {folder}; choose another --out, or wait for it and continue "
-            f"with {how_to_continue(folder)}"
-        ) from error
-
-
 def _fill(fresh: Path, sweep: Sweep, fixed: dict[str, bytes]) -> None:
     """All files of a sweep of which no block is done."""
     header = to_line(_header(sweep, fixed))
-    files = {f"{STORE}/{name}": content for name, content in fixed.items()}
-    for name, content in {SPEC: sweep.text.encode(), JOURNAL: header, **files}.items():
+    files = {f"{SWEEP_STORE}/{name}": content for name, content in fixed.items()}
+    for name, content in {SWEEP_SPEC: sweep.text.encode(), JOURNAL: header, **files}.items():
         (fresh / name).parent.mkdir(parents=True, exist_ok=True)
         (fresh / name).write_bytes(content)
     flush_tree(fresh)

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..json_safe import printable
+from ..results.strict_json import printable
 
 SECONDS_BETWEEN_LINES = 10.0
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import require
-from ..json_safe import plain
+from ..results.strict_json import plain
 from ..trajectory import Trajectory
 from .trace_values import depth, facts, labels, lengths, mean, texts
 from .verdict import LAYER_SERIES, STATE_SERIES, verdict

@@ -9,16 +9,13 @@ from __future__ import annotations
 import base64
 import html
 import io
-import os
-import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..lab.folder import making
-from ..locking import only_writer_in
-from ..store import SCRATCH
+from ..results.atomic import complete_files, making
+from ..results.locking import only_writer_in
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 RESOLUTION = 160
@@ -149,10 +146,8 @@ def write_files(folder: Path, files: dict[str, bytes], stale: Iterable[str] = ()
     removed (pictures of an earlier report). A folder that had to be made is removed on failure.
     """
     with making(folder), only_writer_in(folder):
-        with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
+        with complete_files(folder) as scratch:
             for name, content in files.items():
-                (Path(scratch) / name).write_bytes(content)
-            for name in files:
-                os.replace(Path(scratch) / name, folder / name)
+                (scratch / name).write_bytes(content)
         for name in set(stale) - set(files):
             (folder / name).unlink(missing_ok=True)

@@ -10,20 +10,21 @@ The folder is filled under a hidden name beside its place and moved there in one
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import re
-import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..lab.folder import SPEC, SUMMARY, check_place, making
-from ..locking import only_writer
-from ..store import SCRATCH, STORE
+from ..results.atomic import complete_folder
+from ..results.locking import only_writer
+from ..results.names import RUN_SPEC, STORE, SUMMARY
+from ..results.places import check_place, look_at
 from ..store import write as write_store
 from ..trajectory import Trajectory
 from .pictures import PICTURES
@@ -62,38 +63,30 @@ def check_trace_place(place: Path, overwrite: bool) -> None:
 
 def _holds_trace(place: Path) -> bool:
     # The store of a run has the same name, and stands beside its spec.
-    return (is_traced(place) or (place / "compare.html").exists()) and not (place / SPEC).exists()
+    return (is_traced(place) or (place / "compare.html").exists()) and not (
+        place / RUN_SPEC
+    ).exists()
 
 
 def write(run: Trajectory, place: Path, overwrite: bool, report: bool) -> None:
-    """Everything about one trace, all or nothing."""
-    with making(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=SCRATCH) as scratch:
-            fresh = Path(scratch) / place.name
-            fresh.mkdir()
-            write_store(run, fresh / STORE)
-            content = json.dumps(summary(run), indent=1, allow_nan=False)
-            (fresh / SUMMARY).write_text(content + "\n")
-            if report:
-                write_report(run, fresh)
-            _move(fresh, place, Path(scratch) / "replaced", overwrite)
+    """Everything about one trace, all or nothing; in a folder that is there only its own is replaced."""
+    with _replacing(place, overwrite) as names, complete_folder(place, names) as fresh:
+        write_store(run, fresh / STORE)
+        (fresh / SUMMARY).write_text(json.dumps(summary(run), indent=1, allow_nan=False) + "\n")
+        if report:
+            write_report(run, fresh)
 
 
-def _move(fresh: Path, place: Path, replaced: Path, overwrite: bool) -> None:
-    """Into place; of a folder that is there only what a trace writes is replaced."""
+@contextlib.contextmanager
+def _replacing(place: Path, overwrite: bool) -> Iterator[tuple[str, ...] | None]:
+    """What a trace replaces in a folder, which is held meanwhile; None where there is none yet."""
     if not place.exists():
-        os.rename(fresh, place)
+        yield None
         return
-    if any(place.iterdir()) and not overwrite:
-        raise InputError(f"{place} was made by another process; choose another --out")
-    replaced.mkdir()
     with only_writer(place):
-        for name in (STORE, SUMMARY, REPORT, *(f"{picture}.png" for picture in PICTURES)):
-            if (place / name).exists():
-                os.replace(place / name, replaced / name)
-        for item in fresh.iterdir():
-            os.replace(item, place / item.name)
+        if not overwrite and not look_at(place)[1]:
+            raise InputError(f"{place} was made by another process; choose another --out")
+        yield (STORE, SUMMARY, REPORT, *(f"{picture}.png" for picture in PICTURES))
 
 
 def asked_layers(text: str | None) -> list[tuple[int, int]] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..json_safe import plain
+from ..results.strict_json import plain
 from ..trajectory import Trajectory
 from .html_page import (
     box,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..lab.folder import SUMMARY, check_place, making
-from ..locking import only_writer_in
 from ..plot.style import INK, REST, styled
-from ..store import SCRATCH, write_dataset
+from ..results.atomic import complete_files, making
+from ..results.locking import only_writer_in
+from ..results.names import SUMMARY
+from ..results.places import check_place
+from ..store import write_dataset
 from ..theory.kinetic import retrieval_profile
 from .html_page import to_png
 from .retrieval_narrative import summary
@@ -37,17 +37,11 @@ def check_retrieval_place(place: Path, overwrite: bool) -> None:
 
 def write_retrieval(data: xr.Dataset, place: Path) -> None:
     """retrieval.zarr, summary.json and retrieval.png, each in place only when complete."""
-    with (
-        making(place),
-        only_writer_in(place),
-        tempfile.TemporaryDirectory(dir=place, prefix=SCRATCH) as scratch,
-    ):
-        (Path(scratch) / PICTURE).write_bytes(to_png(draw_retrieval(data)))
+    with making(place), only_writer_in(place), complete_files(place) as scratch:
+        (scratch / PICTURE).write_bytes(to_png(draw_retrieval(data)))
         content = json.dumps(summary(data), indent=1, allow_nan=False)
-        (Path(scratch) / SUMMARY).write_text(content + "\n")
+        (scratch / SUMMARY).write_text(content + "\n")
         write_dataset(data, place / STORE, FORMAT, overwrite=True)
-        for name in (PICTURE, SUMMARY):
-            os.replace(Path(scratch) / name, place / name)
 
 
 # --- the picture ---

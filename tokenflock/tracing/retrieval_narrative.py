@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..json_safe import plain
+from ..results.strict_json import plain
 from .retrieval import independent, standard_error
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..json_safe import plain
+from ..results.strict_json import plain
 from ..trajectory import Trajectory
 from .narrative import plain_words
 from .spectra import CLEAR_SHARE

@@ -13,11 +13,12 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
 from ..errors import StoreError
-from ..own_files import is_own_file
+from ..results.names import JOURNAL, SWEEP_SPEC, SWEEP_STORE
+from ..results.own_files import is_own_file
+from ..results.zarr_format import open_zarr
 from ..sweeps.checked_reading import CHUNK, CheckedStore
-from ..sweeps.checking import JOURNAL, SPEC, STORE, Damage, check_journal, compare, where_is
+from ..sweeps.checking import Damage, check_journal, compare, where_is
 from ..sweeps.journal import Header, Journal
-from ..zarr_files import open_zarr
 
 LARGEST_JOURNAL = 256 * 2**20
 MOST_TOLD = 3
@@ -68,7 +69,7 @@ def open_shown(store: Path, told: Told) -> Any:
 def _journal(store: Path, told: Told) -> Journal | None:
     """The journal beside a store, if there is one that a page can read."""
     place = store.parent / JOURNAL
-    if store.name != STORE or not is_own_file(place):
+    if store.name != SWEEP_STORE or not is_own_file(place):
         told.unchecked = f"the numbers are not checked: there is no {JOURNAL} beside them"
         return None
     if place.lstat().st_size > LARGEST_JOURNAL:
@@ -88,14 +89,16 @@ def _journal(store: Path, told: Told) -> Journal | None:
 
 def _check_fixed(store: Path, header: Header, told: Told) -> None:
     """What follows from the spec: a page can do without the spec itself, and not without the rest."""
-    wanted = {SPEC: header.text} | {f"{STORE}/{name}": mark for name, mark in header.files.items()}
+    wanted = {SWEEP_SPEC: header.text} | {
+        f"{SWEEP_STORE}/{name}": mark for name, mark in header.files.items()
+    }
     for file, mark in wanted.items():
         path = store.parent / file
         found = compare(path, mark) if is_own_file(path) else ("missing", "")
         if found is None:
             continue
         words = str(Damage(found[0], file, detail=found[1]))
-        if file != SPEC:
+        if file != SWEEP_SPEC:
             raise StoreError(f"{words}; {told.repair}")
         told.add(file, words)
 
@@ -122,7 +125,7 @@ class ShownStore(CheckedStore):
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """A file as it was written, or None."""
-        path = self.folder / STORE / key
+        path = self.folder / SWEEP_STORE / key
         there = os.path.lexists(path)
         try:
             if not there or is_own_file(path):
@@ -132,7 +135,7 @@ class ShownStore(CheckedStore):
             wrong = "is changed or cannot be read" if there else "is missing"
         header = self.journal.header
         if CHUNK.fullmatch(key) is None or header is None or key in header.files:
-            raise StoreError(f"{STORE}/{key} {wrong}; {self.told.repair}")
+            raise StoreError(f"{SWEEP_STORE}/{key} {wrong}; {self.told.repair}")
         self._tell(header, key, wrong)
         return None
 
@@ -143,4 +146,4 @@ class ShownStore(CheckedStore):
         numbers = [int(number) for number in place.split(".")[1:]][: len(grid.shape)]
         index = int(np.ravel_multi_index(numbers, grid.blocks_along)) if numbers else 0
         cells = where_is(grid.block(index), self.axes)
-        self.told.add(key, f"{array} at {cells} ({STORE}/{key}) {wrong}")
+        self.told.add(key, f"{array} at {cells} ({SWEEP_STORE}/{key}) {wrong}")

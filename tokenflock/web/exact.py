@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from ..dynamics import Dynamics
 from ..errors import InputError
 from ..integrate.core import Segment
-from ..json_safe import plain
 from ..lab.job import Job
 from ..lab.parts import Part
 from ..lab.segments import Log
@@ -27,6 +26,7 @@ from ..observables import energy
 from ..observables.base import Snapshot
 from ..outcomes import succeeded
 from ..reduce import Dense
+from ..results.strict_json import plain
 from ..space import Sphere
 from ..trajectory import Trajectory
 from .packing import numbers, pack

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from ..errors import InputError
 from .bundle import static_page
 
 INDEX = "index.html"
-SCRATCH = ".writing-"
 # Stands near the top of every page.
 PAGE_MARK = b"tokenflock-page"
 # A page above this is slow to open for whoever gets the link.
@@ -45,22 +42,10 @@ def _is_page(path: Path) -> bool:
 
 def write_page(folder: Path, replays: Sequence[dict[str, Any]]) -> Path:
     """Write index.html aside and move it into its place when it is complete."""
-    from ..lab.folder import check_parent, writing
+    from ..results.atomic import write_file
+    from ..results.places import check_parent
 
     document = static_page(replays)
     check_parent(folder)
-    place = folder / INDEX
-    with writing(place):
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=folder, prefix=SCRATCH)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(document)
-                stream.flush()
-                os.fsync(stream.fileno())
-            # A temporary file is private; a page is to be read by a web server.
-            os.chmod(scratch, 0o644)
-            os.replace(scratch, place)
-        finally:
-            Path(scratch).unlink(missing_ok=True)
-    return place
+    write_file(folder / INDEX, document)
+    return folder / INDEX

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..json_safe import plain
 from ..records.finding import inside, require_inside
+from ..results.strict_json import plain
 from ..space import Sphere
 from ..store import read
 from ..trajectory import Trajectory

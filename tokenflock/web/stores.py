@@ -8,17 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..records.finding import (
-    SWEEP,
-    SWEEP_STORE,
-    TRAJECTORY,
-    arrays,
-    attributes,
-    folders,
-    list_in,
-    metadata,
-    store_of,
-)
+from ..records.finding import arrays, attributes, folders, list_in, metadata, store_of
+from ..results.names import RUN_FORMAT, SWEEP_FORMAT, SWEEP_STORE
 from .labelled import shown_axes
 
 MOST_ENTRIES, MOST_FOLDERS = 1_000, 20_000
@@ -86,7 +77,7 @@ def describe(folder: Path) -> Found | None:
     labels = None if store is None else attributes(store)
     if store is None or labels is None:
         return None
-    if labels.get("format") == TRAJECTORY:
+    if labels.get("format") == RUN_FORMAT:
         return _diagram(store, labels) or _trajectory(folder, store, labels)
     return _sweep(store, labels) if store in (folder, folder / SWEEP_STORE) else None
 
@@ -127,7 +118,7 @@ def swept(store: Path) -> tuple[str, str] | None:
     `tokenflock sweep` says itself what was swept.
     """
     labels = attributes(store) or {}
-    if labels.get("format") == SWEEP:
+    if labels.get("format") == SWEEP_FORMAT:
         return shown_axes(labels, _lengths(store, labels))
     pairs: dict[tuple[str, str], int] = {}
     for array in arrays(store):

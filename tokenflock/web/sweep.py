@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, StoreError
-from ..json_safe import plain
-from ..records.finding import SWEEP, attributes
+from ..records.finding import attributes
+from ..results.names import SWEEP_FORMAT
+from ..results.strict_json import plain
 from .labelled import MOST_CELLS, MOST_STATISTICS, labelled_replay
 from .packing import pack
 from .projection import spread
@@ -25,7 +26,7 @@ def sweep_replay(store: Path, title: str) -> dict[str, Any]:
         raise InputError(f"{store.name} has no numbers over two swept settings")
     own = attributes(store) or {}
     said = {"kind": "sweep", "title": title, "says": str(own.get("says", ""))}
-    shown = _of_a_sweep if own.get("format") == SWEEP else _of_any
+    shown = _of_a_sweep if own.get("format") == SWEEP_FORMAT else _of_any
     with _readable(store):
         return plain(said | shown(store, axes))
 
@@ -40,7 +41,7 @@ def _of_a_sweep(store: Path, axes: tuple[str, str]) -> dict[str, Any]:
 
 
 def _of_any(store: Path, axes: tuple[str, str]) -> dict[str, Any]:
-    from ..zarr_files import open_zarr
+    from ..results.zarr_format import open_zarr
 
     return _replay(open_zarr(store), axes)
 

@@ -10,7 +10,7 @@ from small_trainings import SMALL, few_reviews
 from tokenflock.applications.sentiment import open_training, train
 from tokenflock.applications.sentiment.folder import CHECKPOINT, MODEL, OLD_FORMAT, REPORT, TRAINING
 from tokenflock.errors import StoreError, WriteError
-from tokenflock.locking import only_writer
+from tokenflock.results.locking import only_writer
 
 OTHER = dataclasses.replace(SMALL, seed=1)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...locking import only_writer_of
-
-SCRATCH = ".writing-"
+from ...results.atomic import write_file
+from ...results.locking import only_writer_of
 
 
 def as_text(result: dict[str, Any]) -> str:
@@ -41,11 +39,6 @@ def _check_folder(path: Path) -> None:
 
 def write(result: dict[str, Any], path: Path) -> Path:
     """Write one result beside its place and move it there."""
-    with (
-        only_writer_of(path),
-        tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as folder,
-    ):
-        scratch = Path(folder) / path.name
-        scratch.write_text(as_text(result))
-        os.replace(scratch, path)
+    with only_writer_of(path):
+        write_file(path, as_text(result))
     return path

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from importlib import import_module
 
 from ...errors import InputError
+from ...names import nearest
 from .core import Benchmark
 
 # One module per question, in the order of the page.
@@ -46,6 +46,5 @@ def find_benchmark(name: str) -> Benchmark:
     known = {benchmark.name: benchmark for benchmark in all_benchmarks()}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    advice = f"; did you mean {' or '.join(near)}?" if near else "."
+    advice = nearest(name, known, most=3) or "."
     raise InputError(f"no benchmark is called {name!r}{advice} See tokenflock bench --list")

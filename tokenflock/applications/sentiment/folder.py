@@ -15,19 +15,17 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import equinox as eqx
 from pydantic import BaseModel
 
-from ...belonging import PART_OF, Identity, digest, require_same
 from ...errors import InputError, StoreError
-from ...lab.folder import check_place, making, writing
-from ...store import SCRATCH
+from ...results.atomic import making, write_file
+from ...results.identity import PART_OF, Identity, digest, require_same
+from ...results.places import check_place
 from .stored import TrainingFacts, TrainingReport, require_shape
 
 TRAINING, CHECKPOINT, MODEL = "training.json", "checkpoint.eqx", "model.eqx"
@@ -125,7 +123,7 @@ def _shaped(path: Path, content: Any, shape: type[BaseModel]) -> dict[str, Any]:
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Strict JSON that appears when it is complete."""
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    write_whole(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+    write_file(path, text)
 
 
 def write_tree(path: Path, tree: Any, identity: Identity) -> None:
@@ -134,7 +132,7 @@ def write_tree(path: Path, tree: Any, identity: Identity) -> None:
     buffer.write(json.dumps(dict(identity)).encode() + b"\n")
     eqx.tree_serialise_leaves(buffer, tree)
     content = buffer.getvalue()
-    write_whole(path, lambda scratch: scratch.write_bytes(_checksum(content) + content))
+    write_file(path, _checksum(content) + content)
 
 
 def read_tree(path: Path, like: Tree, identity: Identity) -> Tree:
@@ -151,16 +149,6 @@ def read_tree(path: Path, like: Tree, identity: Identity) -> Tree:
         raise
     except Exception as error:
         raise _damaged(path, error) from error
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside its place, and move it there."""
-    with writing(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=SCRATCH) as folder:
-        scratch = Path(folder) / path.name
-        write(scratch)
-        with scratch.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
 
 
 def _checksum(content: bytes) -> bytes:

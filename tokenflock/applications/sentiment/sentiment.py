@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...belonging import PART_OF, Identity
 from ...errors import InputError
-from ...json_safe import plain
-from ...locking import Writer, only_writer, only_writer_in
 from ...memory import require_bytes
 from ...progress import NotedReport
 from ...provenance import provenance
+from ...results.atomic import complete_file
+from ...results.identity import PART_OF, Identity
+from ...results.locking import Writer, only_writer, only_writer_in
+from ...results.strict_json import plain
 from .fit import NETWORK, TOGETHER, Trainee, depths, start, train_epoch
 from .folder import (
     CHECKPOINT,
@@ -31,7 +32,6 @@ from .folder import (
     require_continuable,
     write_json,
     write_tree,
-    write_whole,
 )
 from .picture import draw
 from .report import measure
@@ -242,7 +242,8 @@ def _finish(
     best_of_each = {name: trainee.best for name, trainee in trainees.items()}
     write_tree(out / MODEL, best_of_each, identity_of(facts))
     best = trainees[NETWORK].best
-    write_whole(out / PICTURE, lambda path: draw(result, best, data.vocabulary, path))
+    with complete_file(out / PICTURE) as scratch:
+        draw(result, best, data.vocabulary, scratch)
     seconds = {name: float(value) for name, value in clock.spent()._asdict().items()}
     result = plain({**result, "seconds": seconds, "provenance": provenance()})
     writer.require_place()

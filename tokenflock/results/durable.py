@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import FULL, StoreError, WriteError
-from ..own_files import open_own
+from .atomic import flush
+from .own_files import open_own
 
 PIECE = 1 << 20
 THREADS = 8
@@ -40,15 +41,6 @@ def mark_of(path: Path) -> Mark:
             size += len(piece)
             digest.update(piece)
     return Mark(size, digest.hexdigest())
-
-
-def flush(path: Path) -> None:
-    """Wait until a file, or the list of names in a folder, is on the disk itself."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def flush_tree(folder: Path) -> None:

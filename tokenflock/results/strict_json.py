@@ -17,6 +17,28 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def exact(value: Any) -> Any:
+    """As `plain`, but NaN and infinity are written as {"number": "nan"}, so that `restored` has them back."""
+    if isinstance(value, dict):
+        return {str(name): exact(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [exact(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return exact(value.tolist())
+    return (
+        {"number": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
+    )
+
+
+def restored(value: Any) -> Any:
+    """The inverse of `exact`, but for tuples, which come back as lists."""
+    if isinstance(value, dict):
+        if set(value) == {"number"}:
+            return float(value["number"])
+        return {name: restored(entry) for name, entry in value.items()}
+    return [restored(entry) for entry in value] if isinstance(value, list) else value
+
+
 def is_deeper_than(value: Any, most: int) -> bool:
     """Whether dicts and lists stand inside one another more than `most` deep.
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .errors import StoreError
+from ..errors import StoreError
+from .names import METADATA
 from .own_files import is_own_file, read_object
 
 if TYPE_CHECKING:
     import xarray as xr
 
-METADATA = "zarr.json"
 OF_FORMAT_2 = (".zgroup", ".zarray", ".zattrs", ".zmetadata")
 CODECS = frozenset({"bytes", "vlen-utf8", "zstd", "crc32c"})
 DATA_TYPES = frozenset(

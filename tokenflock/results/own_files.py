@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .json_safe import is_deeper_than
+from .strict_json import is_deeper_than
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 LARGEST_OBJECT = 8 * 2**20

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from .errors import StoreError, WriteError, in_words_of_the_disk
+from ..errors import StoreError, WriteError, in_words_of_the_disk
 from .own_files import is_no_file, read_object, write_own
 
 LOCK = ".lock"

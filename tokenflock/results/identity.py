@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from .errors import StoreError
+from ..errors import StoreError
 
 Identity: TypeAlias = Mapping[str, str]
 # The name under which a part keeps it.

@@ -1,0 +1,13 @@
+"""Results as files, without JAX: whatever is written or read goes through these files.
+
+names         what files and folders of results are called
+places        where a result may go: checked before anything is computed
+atomic        the one way to write: beside the place, then there in one step
+durable       the same for many files that must survive a power cut, with marks of their content
+locking       one writer per place
+identity      what a part belongs to
+own_files     plain files of our own, never links or pipes
+part_names    names of the stores of finished parts
+strict_json   nested data as strict JSON has it
+zarr_format   Zarr as we write it and as we accept it
+"""
