@@ -105,6 +105,62 @@ def test_derivatives_by_the_values_of_the_pieces():
     np.testing.assert_allclose(jax.grad(end)(values), slopes, rtol=1e-6)
 
 
+# --- switching times and fixed steps ---------------------------------------------------------------
+
+FIXED = {"dt": {"dt": 0.05}, "layers": {"method": flock.Layers(0.05)}}
+
+
+def fixed_end(tau, values, how):
+    run = flock.solve(flock.SA(Piecewise(jnp.reshape(tau, (1,)), list(values))), X0, 1.5, **how)
+    return jnp.sum(jnp.sin(run.states[-1] * jnp.arange(3.0)))
+
+
+DERIVATIVES = {"grad": jax.grad, "jacfwd": jax.jacfwd, "compiled": lambda f: jax.jit(jax.grad(f))}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize("how", FIXED.values(), ids=FIXED)
+def test_fixed_steps_refuse_derivatives_by_a_switching_time(name, how):
+    """They would be 0, and those of the flow are not."""
+    with pytest.raises(flock.errors.InputError, match="they do not see by how much a switch moves"):
+        DERIVATIVES[name](lambda tau: fixed_end(tau, (0.5, 4.0), how))(SWITCH)
+
+
+def test_noise_and_mixed_schemes_refuse_them_too():
+    def noisy(tau):
+        noise = flock.Brownian(Piecewise(jnp.reshape(tau, (1,)), [0.1, 0.2]))
+        model = flock.Dynamics(None, flock.Attention(beta=1.0), noise)
+        return jnp.sum(flock.solve(model, X0, 1.0, dt=0.1).states[-1])
+
+    def mixed(tau):
+        model = flock.SA(2.0, normalisation=flock.normalisation.MixLN(tau))
+        return jnp.sum(flock.solve(model, X0, 1.0, dt=0.1).states[-1])
+
+    for function in (noisy, mixed):
+        with pytest.raises(flock.errors.InputError, match="Use adaptive steps"):
+            jax.grad(function)(SWITCH)
+
+
+@pytest.mark.parametrize("how", FIXED.values(), ids=FIXED)
+def test_fixed_steps_have_derivatives_by_the_values(how):
+    """At times that are plain, traced, or held fixed."""
+    values, step = jnp.array([0.5, 4.0]), 1e-4
+
+    def slope(k):
+        moved = [fixed_end(SWITCH, values.at[k].add(by), how) for by in (step, -step)]
+        return (moved[0] - moved[1]) / (2 * step)
+
+    slopes = np.array([slope(k) for k in range(2)])
+    assert np.all(np.abs(slopes) > 1e-3)
+    plain = jax.grad(lambda v: fixed_end(SWITCH, v, how))(values)
+    traced = jax.jit(lambda tau, v: jax.grad(lambda v: fixed_end(tau, v, how))(v))(SWITCH, values)
+    held = jax.grad(
+        lambda both: fixed_end(jax.lax.stop_gradient(both["tau"]), both["values"], how)
+    )({"tau": SWITCH, "values": values})
+    for found in (plain, traced, held["values"]):
+        np.testing.assert_allclose(found, slopes, rtol=1e-6)
+
+
 def test_the_time_of_a_mixed_scheme_has_a_derivative():
     def end(tau):
         model = flock.SA(2.0, normalisation=flock.normalisation.MixLN(tau))

@@ -35,6 +35,7 @@ from .numerics import Accuracy, resolve
 from .reverse import Adjoint, Checkpointed, checked_adjoint
 from .save import Save, filled, filled_jumps
 from .stops import Stop
+from .switches import without_slopes
 
 Integrands = Mapping[str, Callable[[Snapshot], Any]]
 
@@ -144,6 +145,8 @@ def prepare(
             _check_layer_times(times, accuracy.method.step)
         state = state.settled(model, accuracy.method, len(times), save.states)
     _try_undeclared(model, state)
+    if numerics.dt0 is not None:
+        model = without_slopes(model)
     # Not among what is known: an observable is tried on shapes, and a check in it must not run.
     observe = settle_on(state, save.observe, model)
     integrals = _settled_integrals(integrate, save, state, model)
