@@ -21,13 +21,15 @@ BATCHES = {
     "a": (flock.Perceptron.gradient, (OMEGA[0], INNER), (1,), "model"),
     "omega and a": (flock.Perceptron.gradient, (OMEGA, INNER), (0, 1), "model"),
 }
+# A start, the end that is compared, and a time until which a density of few degrees is resolved.
 STARTS = {
-    "tokens": (TOKENS, "final_points"),
+    "tokens": (TOKENS, "final_points", 0.5),
     "density": (
         flock.Density.from_law(
             flock.meanfield.Harmonics(8, tail=0.1), flock.laws.von_mises(0.5, np.ones(D))
         ),
         "final_state",
+        0.1,
     ),
 }
 
@@ -42,14 +44,14 @@ CASES = [(name, "tokens") for name in BATCHES] + [("all", "density"), ("omega", 
 @pytest.mark.parametrize(("name", "start"), CASES)
 def test_weights_with_one_axis_more_are_a_batch(name, start):
     make, given, batched, axis = BATCHES[name]
-    x0, end = STARTS[start]
+    x0, end, t1 = STARTS[start]
     how = {"rtol": 1e-8, "atol": 1e-10}
-    batch = flock.solve(with_attention(make(*given)), x0, 0.5, **how)
+    batch = flock.solve(with_attention(make(*given)), x0, t1, **how)
     assert batch.batch_axes == (axis,)
     found = [batch.array(end, **{axis: k}) for k in range(2)]
     for k in range(2):
         own = [value[k] if place in batched else value for place, value in enumerate(given)]
-        alone = flock.solve(with_attention(make(*own)), x0, 0.5, **how)
+        alone = flock.solve(with_attention(make(*own)), x0, t1, **how)
         np.testing.assert_allclose(found[k], alone.array(end), rtol=0, atol=1e-7)
     assert np.abs(found[0] - found[1]).max() > 1e-3
 

@@ -47,10 +47,10 @@ class Neurons(NeuronSchedule):
     front of any of them is a batch of models: see `solve`. Those without it are shared.
     """
 
-    inner: Float[Array, "width d"]
-    outer: Float[Array, "d width"]
-    bias: Float[Array, " width"]
-    omega: Float[Array, " width"] | None = None
+    inner: Float[Array, "*model width d"]
+    outer: Float[Array, "*model d width"]
+    bias: Float[Array, "*model width"]
+    omega: Float[Array, "*model width"] | None = None
     ranks: ClassVar[dict[str, tuple[int, ...]]] = {
         "inner": (2,),
         "outer": (2,),

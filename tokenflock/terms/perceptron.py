@@ -116,22 +116,22 @@ class Perceptron(Term):
         return self.weights
 
     @property
-    def inner(self) -> Float[Array, "width d"]:
+    def inner(self) -> Float[Array, "*model width d"]:
         """a, where it is constant."""
         return self.neurons.inner
 
     @property
-    def outer(self) -> Float[Array, "d width"]:
+    def outer(self) -> Float[Array, "*model d width"]:
         """w, where it is constant."""
         return self.neurons.outer
 
     @property
-    def bias(self) -> Float[Array, " width"]:
+    def bias(self) -> Float[Array, "*model width"]:
         """b, where it is constant."""
         return self.neurons.bias
 
     @property
-    def omega(self) -> Float[Array, " width"] | None:
+    def omega(self) -> Float[Array, "*model width"] | None:
         """omega of a gradient-structured perceptron, where it is constant."""
         return self.neurons.omega
 
