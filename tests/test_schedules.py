@@ -1,5 +1,7 @@
 """What changes with depth: each piece is a run of its own, and switches have derivatives."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -103,6 +105,62 @@ def test_derivatives_by_the_values_of_the_pieces():
     np.testing.assert_allclose(jax.grad(end)(values), slopes, rtol=1e-6)
 
 
+# --- switching times and fixed steps ---------------------------------------------------------------
+
+FIXED = {"dt": {"dt": 0.05}, "layers": {"method": flock.Layers(0.05)}}
+
+
+def fixed_end(tau, values, how):
+    run = flock.solve(flock.SA(Piecewise(jnp.reshape(tau, (1,)), list(values))), X0, 1.5, **how)
+    return jnp.sum(jnp.sin(run.states[-1] * jnp.arange(3.0)))
+
+
+DERIVATIVES = {"grad": jax.grad, "jacfwd": jax.jacfwd, "compiled": lambda f: jax.jit(jax.grad(f))}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize("how", FIXED.values(), ids=FIXED)
+def test_fixed_steps_refuse_derivatives_by_a_switching_time(name, how):
+    """They would be 0, and those of the flow are not."""
+    with pytest.raises(flock.errors.InputError, match="they do not see by how much a switch moves"):
+        DERIVATIVES[name](lambda tau: fixed_end(tau, (0.5, 4.0), how))(SWITCH)
+
+
+def test_noise_and_mixed_schemes_refuse_them_too():
+    def noisy(tau):
+        noise = flock.Brownian(Piecewise(jnp.reshape(tau, (1,)), [0.1, 0.2]))
+        model = flock.Dynamics(None, flock.Attention(beta=1.0), noise)
+        return jnp.sum(flock.solve(model, X0, 1.0, dt=0.1).states[-1])
+
+    def mixed(tau):
+        model = flock.SA(2.0, normalisation=flock.normalisation.MixLN(tau))
+        return jnp.sum(flock.solve(model, X0, 1.0, dt=0.1).states[-1])
+
+    for function in (noisy, mixed):
+        with pytest.raises(flock.errors.InputError, match="Use adaptive steps"):
+            jax.grad(function)(SWITCH)
+
+
+@pytest.mark.parametrize("how", FIXED.values(), ids=FIXED)
+def test_fixed_steps_have_derivatives_by_the_values(how):
+    """At times that are plain, traced, or held fixed."""
+    values, step = jnp.array([0.5, 4.0]), 1e-4
+
+    def slope(k):
+        moved = [fixed_end(SWITCH, values.at[k].add(by), how) for by in (step, -step)]
+        return (moved[0] - moved[1]) / (2 * step)
+
+    slopes = np.array([slope(k) for k in range(2)])
+    assert np.all(np.abs(slopes) > 1e-3)
+    plain = jax.grad(lambda v: fixed_end(SWITCH, v, how))(values)
+    traced = jax.jit(lambda tau, v: jax.grad(lambda v: fixed_end(tau, v, how))(v))(SWITCH, values)
+    held = jax.grad(
+        lambda both: fixed_end(jax.lax.stop_gradient(both["tau"]), both["values"], how)
+    )({"tau": SWITCH, "values": values})
+    for found in (plain, traced, held["values"]):
+        np.testing.assert_allclose(found, slopes, rtol=1e-6)
+
+
 def test_the_time_of_a_mixed_scheme_has_a_derivative():
     def end(tau):
         model = flock.SA(2.0, normalisation=flock.normalisation.MixLN(tau))
@@ -142,6 +200,7 @@ def test_a_stored_run_knows_its_schedule(tmp_path):
         (lambda: Piecewise([1.0], [1.0]), "need 2 values"),
         (lambda: Piecewise([2.0, 1.0], [1.0, 2.0, 3.0]), "positive and increasing"),
         (lambda: Piecewise([1.0], [1.0, jnp.ones(2)]), "same arrays"),
+        (lambda: Piecewise([[0.5], [0.7]], [1.0, 9.0]), "one vector of numbers"),
         (lambda: flock.SA(Piecewise([1.0], [1.0, -2.0])), "beta must be finite and >= 0"),
         (lambda: flock.SA(Piecewise([1.0], [jnp.ones(2), jnp.ones(2)])), "beta at one time"),
         (lambda: flock.Brownian(Piecewise([1.0], [1.0, -2.0])), "temperature must be >= 0"),
@@ -212,3 +271,88 @@ def test_vmap_over_values():
 
     many = jax.vmap(end)(jnp.stack([A, -A.T]))
     np.testing.assert_allclose(many[1], end(-A.T), atol=1e-9)
+
+
+class Shifted(flock.kinds.Weighted):
+    """Weight (2 + shift + s)^2, with nothing said of the shift."""
+
+    shift: jax.Array
+
+    def weight(self, scores, beta):
+        return (2.0 + self.shift + scores) ** 2
+
+
+class Declared(Shifted):
+    """The same, of a number."""
+
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {"shift": (0,)}
+
+
+class Pull(flock.terms.Term):
+    """x + pull, with nothing said of the pull."""
+
+    pull: jax.Array
+
+    def field(self, t, x, mu, reduction):
+        return x + self.pull
+
+
+def test_a_kind_that_declares_its_ranks_has_batches():
+    shifts = jnp.array([0.0, 1.0])
+
+    def of(shift):
+        return flock.Dynamics(None, flock.Attention(beta=1.0, kind=Declared(shift)))
+
+    batch = run(of(shifts), X0, 1.0)
+    assert batch.batch_axes == ("shift",)
+    for index, shift in enumerate(shifts):
+        alone = run(of(shift), X0, 1.0).states
+        np.testing.assert_allclose(batch.array("states", shift=index), alone, rtol=0, atol=1e-9)
+
+
+def test_an_array_that_fits_the_tokens_needs_no_ranks():
+    found = run(with_attention(Pull(jnp.arange(3.0))), X0, 0.5)
+    assert found["states"].dims == ("time", "token", "coordinate")
+
+
+TWO = jnp.array([1.0, 2.0])
+V = jnp.stack([A[None], A.T[None]])
+NO_BATCHES = {
+    "kind": (
+        lambda: flock.Dynamics(None, flock.Attention(kind=Shifted(TWO))),
+        r'shift of Shifted has shape \(2,\).*write ranks = {"shift": \(0,\)}',
+    ),
+    "term": (lambda: with_attention(Pull(TWO)), r'write ranks = {"pull": \(0,\)}'),
+    "shape": (
+        lambda: with_attention(Pull(jnp.ones((2, 1, 1)))),
+        r'write ranks = {"pull": \(2,\)}',
+    ),
+    "drift": (lambda: with_attention(flock.Drift(Piecewise([0.5], [TWO, TWO]))), "no batches"),
+    "weights": (
+        lambda: flock.SA(1.0, Piecewise([0.5], [flock.Weights(V=V), flock.Weights(V=-V)])),
+        r"V of Weights has shape \(2, 1, 3, 3\).*no batches",
+    ),
+    "slope": (lambda: flock.CausalSA(2.0, slope=jnp.ones((2, 2))), "one axis more in front"),
+    "law": (
+        lambda: flock.SA(
+            1.0,
+            flock.random_weights.RandomWeights(3, 0, Q=flock.random_weights.Ginibre(TWO)),
+        ),
+        "the scale of Ginibre must be one number",
+    ),
+    "random V": (
+        lambda: flock.SA(1.0, flock.random_weights.RandomWeights(3, 0, V=TWO)),
+        "V of random weights must be one number",
+    ),
+    "kernel": (
+        lambda: flock.kinds.Kernel(flock.kinds.as_function([[1.0, 2.0], [2.0, 3.0]])),
+        "one list of coefficients",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_BATCHES)
+def test_what_cannot_be_a_batch_is_refused_with_a_sentence(name):
+    make, words = NO_BATCHES[name]
+    with pytest.raises(flock.errors.InputError, match=words):
+        run(make(), X0, 1.0)

@@ -9,6 +9,9 @@ multiply by it. -inf hides token j from token i. What a mask says of its order d
 | Causal | no | yes | none | every reduction, layered densities |
 | ALiBi | no | yes | slope | every reduction, layered densities |
 | a new one | no | no | none | Dense and Tiled, unless it says more |
+
+`ranks = {"slope": (0,)}` says how many axes each of its numbers has for one model, for `solve`: with one axis
+more in front they are a batch of models. Without it an array belongs to one model.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from .runtime import as_array
 class Mask(eqx.Module):
     """log m_ij for blocks of rows i and columns j, as functions of positions in the text."""
 
+    # How many axes its numbers have for one model, any of several: one more in front is a batch of models.
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {}
     # Whether it hides later tokens, so that the order of tokens must mean something and whole blocks of
     # columns behind the last row may be left out.
     needs_order: ClassVar[bool]

@@ -54,6 +54,10 @@ class Normalisation(eqx.Module):
     is_plain: ClassVar[bool] = False
     # Whether directions move as under post-LN up to a positive factor, so that energies stay monotone.
     changes_clock_only: ClassVar[bool] = True
+    # How many axes its numbers have for one model (one more is a batch, see docs/model.md), and which of them
+    # are times at which it switches: fixed steps have no derivatives by those.
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {}
+    switching: ClassVar[tuple[str, ...]] = ()
 
     def check(self, space: Space) -> None:
         """Refuse a space on which the scheme means nothing."""
@@ -132,6 +136,7 @@ class MixLN(Normalisation):
 
     tau: Float[Array, ""]
     ranks: ClassVar[dict[str, tuple[int, ...]]] = {"tau": (0,)}
+    switching: ClassVar[tuple[str, ...]] = ("tau",)
     moves_radii: ClassVar[bool] = True
     tangent_only: ClassVar[bool] = False
 

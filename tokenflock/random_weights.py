@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import require
-from .runtime import Scalar, known
+from .runtime import ArrayLike, Number, Scalar, known
 from .schedule import Per, Schedule, check_draws, layer_key, switches
 from .weights import HeadSchedule, Weights, draw_heads
 
@@ -23,49 +25,56 @@ class Law(eqx.Module):
         """One draw."""
 
 
-class Ginibre(Law):
-    """Independent N(0, scale^2) entries."""
+class Scaled(Law):
+    """A law with a scale, which is one number."""
 
-    scale: float = 1.0
+    scale: Number = 1.0
+
+    def __check_init__(self) -> None:
+        _check_number(f"the scale of {type(self).__name__}", self.scale)
+
+
+def _check_number(name: str, value: ArrayLike) -> None:
+    require(
+        np.ndim(value) == 0,  # type: ignore[arg-type]
+        f"{name} must be one number, got shape {np.shape(value)}; for a batch of models draw the matrices "  # type: ignore[arg-type]
+        "and give them with one axis more in front: Weights(Q=jnp.stack([...]))",
+    )
+
+
+class Ginibre(Scaled):
+    """Independent N(0, scale^2) entries."""
 
     def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
         return self.scale * jr.normal(key, (d, d), dtype=jnp.float64)
 
 
-class Wigner(Law):
+class Wigner(Scaled):
     """Symmetric; independent N(0, scale^2) entries on and above the diagonal."""
-
-    scale: float = 1.0
 
     def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
         upper = jnp.triu(jr.normal(key, (d, d), dtype=jnp.float64))
         return self.scale * (upper + jnp.triu(upper, 1).T)
 
 
-class GOE(Law):
+class GOE(Scaled):
     """scale (G + G^T)/sqrt 2: off-diagonal variance scale^2, diagonal 2 scale^2; law invariant by O(d)."""
-
-    scale: float = 1.0
 
     def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
         g = jr.normal(key, (d, d), dtype=jnp.float64)
         return self.scale * (g + g.T) / jnp.sqrt(2.0)
 
 
-class PositiveSemidefinite(Law):
+class PositiveSemidefinite(Scaled):
     """scale G G^T with G of independent N(0, 1) entries."""
-
-    scale: float = 1.0
 
     def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
         g = jr.normal(key, (d, d), dtype=jnp.float64)
         return self.scale * (g @ g.T)
 
 
-class Product(Law):
+class Product(Scaled):
     """scale G1 G2 with independent Gaussian factors: the law of Q^T K for Gaussian Q and K."""
-
-    scale: float = 1.0
 
     def sample(self, key: Array, d: int) -> Float[Array, "d d"]:
         first, second = jr.split(key)
@@ -90,7 +99,7 @@ class RandomWeights(HeadSchedule):
     per: Per = eqx.field(static=True)
     period: float | None = eqx.field(static=True)
     tied: float | None = eqx.field(static=True)
-    laws: dict[str, Law | float]
+    laws: dict[str, Any]
     key: Array
 
     @known()
@@ -102,7 +111,7 @@ class RandomWeights(HeadSchedule):
         Q: Law | None = None,
         K: Law | None = None,
         B: Law | None = None,
-        V: Law | float | None = None,
+        V: Law | ArrayLike | None = None,
         tied: float | None = None,
         period: float | None = None,
         per: Per = "run",
@@ -112,6 +121,8 @@ class RandomWeights(HeadSchedule):
         require(B is None or (Q is None and K is None), "give either laws of Q and K, or of B")
         require(tied is None or V is None, "V is either drawn or tied to B, not both")
         self.d, self.heads, self.per, self.period, self.tied = d, heads, per, period, tied
+        if V is not None and not isinstance(V, Law):
+            _check_number("V of random weights", V)
         given = {"Q": Q, "K": K, "B": B, "V": V}
         self.laws = {name: law for name, law in given.items() if law is not None}
         self.key = jr.key(seed)
@@ -123,7 +134,7 @@ class RandomWeights(HeadSchedule):
             drawn["V"] = self.tied * self._bilinear(drawn)
         return Weights(**drawn)
 
-    def _draw(self, key: Array, name: str, law: Law | float) -> Array:
+    def _draw(self, key: Array, name: str, law: Any) -> Array:
         if not isinstance(law, Law):
             return jnp.asarray(law, dtype=float)
         return draw_heads(key, name, self.heads, lambda k: law.sample(k, self.d))

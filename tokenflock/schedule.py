@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -30,6 +30,9 @@ MOST_REDRAWS = 1_000_000
 
 class Schedule(eqx.Module):
     """A value as a function of time."""
+
+    # Its numbers that are times at which the value switches: fixed steps have no derivatives by them.
+    switching: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def at(self, t: Scalar) -> Any:
@@ -57,18 +60,25 @@ class Piecewise(Schedule):
 
     `times` are the len(values) - 1 switching times, increasing and positive; values are numbers or arrays
     of one shape, `Weights`, or `Neurons`. Both may be traced: adaptive steps end at the switches, so that
-    derivatives by a switching time are those of the flow.
+    derivatives by a switching time are those of the flow. Fixed steps do not see by how much a switch moves:
+    with them a derivative by a switching time is refused.
     """
 
     times: Float[Array, " switches"]
     stacked: Any
+    switching: ClassVar[tuple[str, ...]] = ("times",)
 
     @known()
     def __init__(self, times: ArrayLike, values: Sequence[Any]):
         self.times = as_array(times)
         count = self.times.size
         require(
-            self.times.ndim == 1 and len(values) == count + 1,
+            self.times.ndim == 1,
+            f"switching times must be one vector of numbers, got shape {self.times.shape}; for a batch of "
+            "schedules use jax.vmap over a function of the times that makes the model and solves it",
+        )
+        require(
+            len(values) == count + 1,
             f"{count} switching times need {count + 1} values, got {len(values)}",
         )
         if not is_traced(self.times):

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..batches import check_axes, explaining, first_member, undeclared
 from ..density import Density
 from ..dynamics import Dynamics
 from ..errors import InputError, SolveError, require
@@ -32,6 +35,7 @@ from .numerics import Accuracy, resolve
 from .reverse import Adjoint, Checkpointed, checked_adjoint
 from .save import Save, filled, filled_jumps
 from .stops import Stop
+from .switches import without_slopes
 
 Integrands = Mapping[str, Callable[[Snapshot], Any]]
 
@@ -123,9 +127,10 @@ def prepare(
     progress: bool = False,
 ) -> tuple[Plan, State, np.ndarray]:
     """Check the request and turn it into a plan, the state with its choices made, and save times."""
-    with known():
+    with explaining(model), known():
         _check_model(model)
         _check_time(t1)
+        check_axes(model)
         state.check(model, t1)
         state.check_names(save.observe)
         numerics = resolve(state, model, accuracy)
@@ -139,6 +144,9 @@ def prepare(
         if isinstance(accuracy.method, Layers):
             _check_layer_times(times, accuracy.method.step)
         state = state.settled(model, accuracy.method, len(times), save.states)
+    _try_undeclared(model, state)
+    if numerics.dt0 is not None:
+        model = without_slopes(model)
     # Not among what is known: an observable is tried on shapes, and a check in it must not run.
     observe = settle_on(state, save.observe, model)
     integrals = _settled_integrals(integrate, save, state, model)
@@ -160,6 +168,23 @@ def prepare(
             progress=progress and sys.stderr is not None,
         )
         return plan, state, times
+
+
+def _try_undeclared(model: Dynamics, state: State) -> None:
+    """Evaluate on shapes a model with arrays of unknown axes, to say so where it does not work."""
+    if not undeclared(model):
+        return
+    one, still = first_member(model), state.blank()
+    y = still.begin(one)
+
+    def velocity(model: Dynamics, y: Any) -> Any:
+        return still.prepared(model).velocity(model, jnp.zeros(()), y)
+
+    with explaining(model):
+        found = eqx.filter_eval_shape(velocity, one, y)
+        shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(tree)] for tree in (y, found)]
+        if shapes[0] != shapes[1]:
+            raise ValueError("its velocity has another shape than what it moves")
 
 
 def _settled_integrals(

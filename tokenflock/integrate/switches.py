@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..runtime import Scalar
+from ..batches import places_of
+from ..dynamics import Dynamics
+from ..errors import InputError
+from ..runtime import Scalar, is_traced
 from ..states.wrapping import Wrapping
 from .clocks import Clock
 
@@ -64,3 +68,34 @@ class MeetingSwitches(Wrapping):
         return self.solver.step(
             terms, t0, t1, y0, inside, solver_state, jnp.ones_like(made_jump, dtype=bool)
         )
+
+
+def without_slopes(model: Dynamics) -> Dynamics:
+    """The model for fixed steps: its traced switching times refuse to be differentiated by."""
+    leaves = [
+        _slopeless(place.leaf)
+        if place.name in place.switching and is_traced(place.leaf)
+        else place.leaf
+        for place in places_of(model)
+    ]
+    return jax.tree.structure(model).unflatten(leaves)
+
+
+@jax.custom_jvp
+def _slopeless(times: Array) -> Array:
+    """The times themselves."""
+    return times
+
+
+def _refuse_slopes(primals: tuple[Array], tangents: tuple[Any]) -> tuple[Array, Any]:
+    """A derivative by the times would be 0, and that is not the one of the flow."""
+    if not isinstance(tangents[0], jax.custom_derivatives.SymbolicZero):
+        raise InputError(
+            "a derivative by a switching time was asked for, of a run in fixed steps (dt, noise or Layers): "
+            "they do not see by how much a switch moves, so that it would be 0. Use adaptive steps (rtol "
+            "and atol), or hold the times fixed with jax.lax.stop_gradient"
+        )
+    return primals[0], tangents[0]
+
+
+_slopeless.defjvp(_refuse_slopes, symbolic_zeros=True)

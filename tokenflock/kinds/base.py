@@ -16,6 +16,9 @@ nothing to say; whoever needs one asks the kind, and never for its class:
 | `primitive`, `clock` | energies, health, densities | energy, dissipation, a free energy |
 | `exponential`, `averages`, `log_speed` | theory | the closed forms of SA and USA |
 | `keeps_gaussians`, `gaussian_field`, `gaussian_moment` | Gaussian densities | the limit on R^d |
+| `ranks` | `solve` | arrays of its own with one axis more in front are a batch of models |
+
+`ranks = {"bias": (0,)}` says that `bias` has no axes for one model: a vector of them is a batch.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ class Kind(eqx.Module):
     averages: ClassVar[bool]
     # The degree of the weight as a polynomial in <q, k>, for kinds whose weight is one.
     polynomial_degree: ClassVar[int | None] = None
+    # How many axes its numbers have for one model, any of several: one more in front is a batch of models.
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {}
     # True when the weights are a coupling of the measure with itself.
     couples: ClassVar[bool] = False
 

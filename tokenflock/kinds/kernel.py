@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
+from ..errors import require
 from .base import Weighted
 
 
@@ -23,12 +26,19 @@ class Polynomial:
         return jnp.polyval(jnp.asarray(self.coefficients[::-1]), u)
 
 
-Interaction = Callable[[Array], Array] | list[float]
+Interaction = Callable[[Array], Array] | Sequence[Any]
 
 
 def as_function(phi: Interaction) -> Callable[[Array], Array]:
     """A function of <x, y>, from itself or from the coefficients of a polynomial."""
-    return phi if callable(phi) else Polynomial(tuple(float(c) for c in phi))
+    if callable(phi):
+        return phi
+    require(
+        np.ndim(phi) == 1,
+        f"phi must be a function or one list of coefficients, got shape {np.shape(phi)}; coefficients are "
+        "no batch: solve one model for each",
+    )
+    return Polynomial(tuple(float(c) for c in phi))
 
 
 class Kernel(Weighted):

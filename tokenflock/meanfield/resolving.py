@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..batches import batch_axis, batch_in_axes
+from ..batches import batch_axis, batch_in_axes, members
 from ..dynamics import Dynamics
 from ..errors import require
 from ..measure import Measure
@@ -44,7 +44,7 @@ def check_forces(
         return
     for term in terms:
         if not term.interacts:
-            unseen = unseen_share(term, basis, finer)
+            unseen = max(unseen_share(one, basis, finer) for one in members(term))
             require(
                 unseen <= LARGEST_UNSEEN,
                 f"{unseen:.0%} of this {type(term).__name__}'s force has scales beyond degree "

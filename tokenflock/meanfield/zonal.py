@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from ..batches import members
 from ..density import Discretisation, Law
 from ..dynamics import Dynamics
 from ..errors import InputError, require
@@ -100,7 +101,8 @@ class Zonal(Discretisation):
         for part in model.parts():
             term = part.attention()
             if term is None:
-                _check_external(part, np.asarray(self.scheme().basis.nodes))
+                for one in members(part):
+                    _check_external(one, np.asarray(self.scheme().basis.nodes))
             elif not term.is_plain:
                 check_axial(term, self.d)
 

@@ -267,7 +267,9 @@ def _checked_beta(beta: ArrayLike | Schedule) -> Quantity:
     if isinstance(beta, Schedule):
         for value in values_of(beta):
             require(
-                np.ndim(value) == 0, f"beta at one time is a number, got shape {np.shape(value)}"
+                np.ndim(value) == 0,
+                f"beta at one time is a number, got shape {np.shape(value)}; for several schedules use "
+                "jax.vmap over a function that makes the model and solves it",
             )
             _checked_beta(value)
         return beta

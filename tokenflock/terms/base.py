@@ -13,6 +13,10 @@ A term answers for itself. Beyond `field` all is optional, with defaults that kn
 | `dimension`, `turn_conditions`, `kinks`, `curvature_bound` | landscape | certified critical points |
 | `gaussian_field`, `gaussian_virial` | Gaussian densities | the limit on R^d |
 | `attention` | whoever needs scores | (attention only) |
+| `ranks` | `solve` | arrays of its own with one axis more in front are a batch of models |
+
+`ranks = {"strength": (0,), "matrix": (2,)}` says how many axes each has for one model: a vector of strengths,
+or matrices with one axis more, are a batch.
 """
 
 from __future__ import annotations
@@ -45,6 +49,8 @@ class Kinks(NamedTuple):
 class Term(eqx.Module):
     """A contribution to the velocity, before projection on the tangent space."""
 
+    # How many axes its numbers have for one model, any of several: one more in front is a batch of models.
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {}
     # Whether the field depends on the measure.
     interacts: ClassVar[bool] = False
 

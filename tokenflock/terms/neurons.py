@@ -8,6 +8,7 @@ draws them, anew in every layer when asked to.
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import require
-from ..runtime import ArrayLike, Scalar, as_array, known
+from ..runtime import ArrayLike, Number, Scalar, as_array, known
 from ..schedule import Per, Schedule, check_draws, layer_key, switches
 
 
@@ -42,13 +43,20 @@ def is_gradient(schedule: Schedule) -> bool:
 class Neurons(NeuronSchedule):
     """Constant weights: inner a (width, d), outer w (d, width), bias b (width,).
 
-    `omega` is given where w_j = omega_j a_j, so that the field is a gradient (2601.21366).
+    `omega` is given where w_j = omega_j a_j, so that the field is a gradient (2601.21366). One axis more in
+    front of any of them is a batch of models: see `solve`. Those without it are shared.
     """
 
-    inner: Float[Array, "width d"]
-    outer: Float[Array, "d width"]
-    bias: Float[Array, " width"]
-    omega: Float[Array, " width"] | None = None
+    inner: Float[Array, "*model width d"]
+    outer: Float[Array, "*model d width"]
+    bias: Float[Array, "*model width"]
+    omega: Float[Array, "*model width"] | None = None
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {
+        "inner": (2,),
+        "outer": (2,),
+        "bias": (1,),
+        "omega": (1,),
+    }
 
     def __init__(
         self,
@@ -60,27 +68,34 @@ class Neurons(NeuronSchedule):
         self.inner = as_array(inner)
         self.outer = as_array(outer)
         require(
-            self.inner.ndim == 2 and self.outer.shape == self.inner.shape[::-1],
-            "a perceptron needs inner (width, d) and outer (d, width) weights, got "
-            f"{self.inner.shape} and {self.outer.shape}",
+            self.inner.ndim in (2, 3)
+            and self.outer.ndim in (2, 3)
+            and self.outer.shape[-2:] == self.inner.shape[:-3:-1],
+            "a perceptron needs inner (width, d) and outer (d, width) weights, and for a batch of models "
+            f"one axis more in front, got {self.inner.shape} and {self.outer.shape}",
         )
-        width = self.inner.shape[0]
+        width = self.inner.shape[-2]
         self.bias = as_array(np.zeros(width) if bias is None else bias)
-        require(
-            self.bias.shape == (width,), f"bias must have shape ({width},), got {self.bias.shape}"
-        )
         self.omega = None if omega is None else as_array(omega)
+        _check_per_neuron("bias", self.bias, width)
+        if self.omega is not None:
+            _check_per_neuron("omega", self.omega, width)
+        _check_lengths(self)
 
     @staticmethod
     @known()
     def gradient(omega: ArrayLike, a: ArrayLike) -> Neurons:
-        """Gradient-structured: w_j = omega_j a_j, no bias."""
+        """Gradient-structured: w_j = omega_j a_j, no bias; one axis more in front of either is a batch."""
         scale, inner = as_array(omega), as_array(a)
         require(
-            inner.ndim == 2 and scale.shape == inner.shape[:1],
-            f"omega must have one number per row of a, got {scale.shape} and {inner.shape}",
+            inner.ndim in (2, 3)
+            and scale.ndim in (1, 2)
+            and scale.shape[-1] == inner.shape[-2]
+            and (scale.ndim == 1 or inner.ndim == 2 or len(scale) == len(inner)),
+            "omega must have one number per row of a, and for a batch of models one axis more in front of "
+            f"one of them or, of the same length, of both; got {scale.shape} and {inner.shape}",
         )
-        return Neurons(inner, (scale[:, None] * inner).T, None, scale)
+        return Neurons(inner, along(scale, inner), None, scale)
 
     def at(self, t: Scalar) -> Neurons:
         return self
@@ -88,6 +103,34 @@ class Neurons(NeuronSchedule):
     @property
     def is_fixed(self) -> bool:
         return True
+
+
+def along(omega: Array, inner: Array) -> Array:
+    """The outer weights w_j = omega_j a_j, of one perceptron or of a batch."""
+    return jnp.swapaxes(omega[..., None] * inner, -1, -2)
+
+
+def _check_per_neuron(name: str, value: Array, width: int) -> None:
+    require(
+        value.ndim in (1, 2) and value.shape[-1] == width,
+        f"{name} must have shape ({width},), and for a batch of models one axis more in front, "
+        f"got {value.shape}",
+    )
+
+
+def _check_lengths(neurons: Neurons) -> None:
+    """Refuse weights that are batches of different lengths."""
+    given = {name: getattr(neurons, name) for name in neurons.ranks}
+    lengths = {
+        name: len(value)
+        for name, value in given.items()
+        if value is not None and value.ndim - 1 in neurons.ranks[name]
+    }
+    require(
+        len(set(lengths.values())) <= 1,
+        "weights of a perceptron that have one axis more change together, so they need one length; "
+        f"got {lengths}",
+    )
 
 
 class RandomNeurons(NeuronSchedule):
@@ -123,17 +166,24 @@ class RandomNeurons(NeuronSchedule):
         d: int,
         width: int,
         seed: int,
-        scale: float = 1.0,
+        scale: Number = 1.0,
         gradient: bool = False,
-        bias: float = 0.0,
+        bias: Number = 0.0,
         period: float | None = None,
         per: Per = "run",
     ):
         for name, size in (("d", d), ("width", width)):
             whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
             require(whole and size >= 1, f"{name} must be a whole number, at least 1, got {size!r}")
+        for name, number in (("scale", scale), ("bias", bias)):
+            require(
+                np.ndim(number) == 0,
+                f"{name} of random neurons must be one number, got shape {np.shape(number)}; for a batch of "
+                "models draw one perceptron for each and stack their weights: "
+                "Perceptron(jnp.stack([p.inner for p in drawn]), jnp.stack([p.outer for p in drawn]))",
+            )
         require(
-            not gradient or bias == 0,
+            not gradient or bool(bias == 0),
             f"a gradient-structured perceptron has no bias, got bias={bias}; leave it out",
         )
         check_draws(period, per)

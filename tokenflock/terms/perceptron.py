@@ -13,11 +13,11 @@ from jaxtyping import Array, Float
 from ..errors import InputError, require
 from ..measure import Measure
 from ..reduce import Reduction
-from ..runtime import ArrayLike, Scalar, known
+from ..runtime import ArrayLike, Number, Scalar, as_array, known
 from ..schedule import Per, Schedule
 from ..theory.perceptron import LIPSCHITZ
 from .base import Kinks, Term
-from .neurons import Neurons, RandomNeurons, dimension_of, is_gradient
+from .neurons import Neurons, RandomNeurons, along, dimension_of, is_gradient
 
 
 class Activation(eqx.Module):
@@ -49,7 +49,8 @@ class Perceptron(Term):
 
     2312.10794, eq. (2.8). With `Perceptron.gradient` the outer weights are omega_j a_j, and the term
     is half the gradient of v(x) = sum_j omega_j phi(a_j . x), phi' = 2 sigma (2601.21366). Give
-    `weights=` a schedule of `Neurons` where they change with depth.
+    `weights=` a schedule of `Neurons` where they change with depth. One axis more in front of any of the
+    weights is a batch of models: see `solve`.
     """
 
     weights: Schedule
@@ -87,10 +88,10 @@ class Perceptron(Term):
         d: int,
         width: int,
         seed: int,
-        scale: float = 1.0,
+        scale: Number = 1.0,
         gradient: bool = False,
         activation: Activation = RELU,
-        bias: float = 0.0,
+        bias: Number = 0.0,
         period: float | None = None,
         per: Per = "run",
     ) -> Perceptron:
@@ -115,22 +116,22 @@ class Perceptron(Term):
         return self.weights
 
     @property
-    def inner(self) -> Float[Array, "width d"]:
+    def inner(self) -> Float[Array, "*model width d"]:
         """a, where it is constant."""
         return self.neurons.inner
 
     @property
-    def outer(self) -> Float[Array, "d width"]:
+    def outer(self) -> Float[Array, "*model d width"]:
         """w, where it is constant."""
         return self.neurons.outer
 
     @property
-    def bias(self) -> Float[Array, " width"]:
+    def bias(self) -> Float[Array, "*model width"]:
         """b, where it is constant."""
         return self.neurons.bias
 
     @property
-    def omega(self) -> Float[Array, " width"] | None:
+    def omega(self) -> Float[Array, "*model width"] | None:
         """omega of a gradient-structured perceptron, where it is constant."""
         return self.neurons.omega
 
@@ -167,8 +168,8 @@ class Perceptron(Term):
 
     def scaled(self, factor: Scalar) -> Perceptron:
         own = self.neurons
-        omega = None if own.omega is None else factor * own.omega
-        outer = factor * own.outer if omega is None else (omega[:, None] * own.inner).T
+        omega = None if own.omega is None else as_array(factor * own.omega)
+        outer = factor * own.outer if omega is None else along(omega, own.inner)
         return Perceptron(own.inner, outer, own.bias, self.activation, omega)
 
     @property

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...batches import batch_axis
 from ...dynamics import Dynamics
 from ...errors import require
 from ...kinds import Kind
@@ -46,6 +47,10 @@ class Landscape(eqx.Module):
         own = Landscape.unchecked(model)
         beta = own.beta
         require(beta.ndim == 0, "a landscape needs one beta, got a vector; take them one at a time")
+        require(
+            batch_axis(model) is None,
+            "a landscape is that of one model, got a batch of models; take them one at a time",
+        )
         require(float(beta) > 0, "at beta = 0 attention has no kernel e^{beta <x,y>}; use beta > 0")
         require(
             float(own.strength()) < np.exp(LARGEST_BETA),
