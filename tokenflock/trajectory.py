@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .density import Density
     from .measure import Measure
-    from .observables.settle import Observed
+    from .observables.plain import Observed
     from .states import State
 
 
