@@ -57,3 +57,14 @@ def room_for_more_programs():
     """Long files compile more programs than a process may hold."""
     yield
     make_room()
+
+
+@pytest.fixture
+def forgotten_after():
+    """What a test registers is no observable of the others."""
+    from tokenflock.observables import OBSERVABLES
+
+    before = dict(OBSERVABLES)
+    yield
+    OBSERVABLES.clear()
+    OBSERVABLES.update(before)

@@ -3,6 +3,7 @@
 import ast
 import functools
 import graphlib
+import importlib
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tokenflock.old_names import MOVED
+from tokenflock.old_names import MOVED, MOVED_BELOW
 
 PACKAGE = Path(__file__).parent.parent / "tokenflock"
 
@@ -179,6 +180,28 @@ def test_an_old_name_says_the_new_one():
     assert not hasattr(flock, "Fourier")
     with pytest.raises(ImportError, match=r"is now tokenflock\.meanfield\.Fourier"):
         exec("from tokenflock import Fourier")
+
+
+def test_old_names_are_those_of_release_01():
+    """`Lab` was one of them; states and ways to differentiate came later."""
+    assert MOVED["Lab"] == "frame.Original"
+    assert not {"Original", "Schedule", "State", "Checkpointed", "Direct"} & set(MOVED)
+
+
+OLD_BELOW = [(module, *pair) for module, names in MOVED_BELOW.items() for pair in names.items()]
+
+
+@pytest.mark.parametrize(("module", "old", "new"), OLD_BELOW)
+def test_an_old_name_below_the_root_says_the_new_one(module, old, new):
+    import tokenflock as flock
+
+    assert functools.reduce(getattr, new.split("."), flock) is not None
+    sentence = re.escape(f"tokenflock.{module}.{old} is now tokenflock.{new}")
+    with pytest.raises(AttributeError, match=sentence):
+        getattr(importlib.import_module(f"tokenflock.{module}"), old)
+    with pytest.raises(ImportError, match=sentence):
+        exec(f"from tokenflock.{module} import {old}")
+    assert not hasattr(importlib.import_module(f"tokenflock.{module}"), "never_there")
 
 
 # Where the classes of a slot live: there alone may code ask for a class; elsewhere it asks the slot.

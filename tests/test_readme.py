@@ -25,7 +25,7 @@ def blocks(name, language):
         pytest.param("docs/random-depth.md", marks=pytest.mark.slow),
     ],
 )
-def test_python_examples_run_in_order(name, capsys):
+def test_python_examples_run_in_order(name, capsys, forgotten_after):
     if name == "docs/trace.md":
         pytest.importorskip("transformers")
     found = blocks(name, "python")

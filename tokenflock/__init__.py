@@ -26,4 +26,4 @@ open_doors(
     view="tokenflock.web.notebook:make_view",
 )
 _look_up, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__getattr__ = refusing(_look_up)
+__getattr__ = refusing(__name__, _look_up)

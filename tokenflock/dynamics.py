@@ -5,7 +5,7 @@ Everything physical lives here; tolerances, steps and reductions belong to `solv
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ from .frame import Frame, Original
 from .measure import Measure
 from .noise import Noise
 from .normalisation import Normalisation, PostLN
+from .old_names import refusing
 from .reduce import Dense, Reduction
 from .runtime import Scalar, is_traced
 from .schedule import Schedule, jumps_in, now
@@ -211,3 +212,8 @@ class Dynamics(eqx.Module):
         if self.noise is not None:
             self.noise.check(mu)
         self.frame.check(self.terms, mu, t1)
+
+
+# A type checker sees the names that there are.
+if not TYPE_CHECKING:
+    __getattr__ = refusing(__name__)

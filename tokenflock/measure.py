@@ -6,12 +6,15 @@ the tokens and sum to one, so that n equal tokens give the empirical measure (1/
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .errors import require
+from .old_names import refusing
 from .runtime import ArrayLike, as_array, is_traced, known
 from .space import Space, Sphere
 
@@ -172,3 +175,8 @@ def from_angles(angles: ArrayLike, weights: ArrayLike | None = None) -> Measure:
     """Circle tokens x = (cos theta, sin theta)."""
     theta = as_array(angles)
     return Measure(Sphere(2), jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=-1), weights)
+
+
+# A type checker sees the names that there are.
+if not TYPE_CHECKING:
+    __getattr__ = refusing(__name__)

@@ -1,11 +1,14 @@
-"""Names that release 0.1 had at the root, and where they are now."""
+"""Names that release 0.1 had, at the root and in modules below it, and where they are now."""
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from types import FrameType
+from typing import Any
 
+# At the root.
 MOVED = {
     "ALiBi": "masks.ALiBi",
     "arcs": "starts.arcs",
@@ -15,14 +18,12 @@ MOVED = {
     "box": "starts.box",
     "cap": "starts.cap",
     "Causal": "masks.Causal",
-    "Checkpointed": "integrate.Checkpointed",
     "cluster_centres": "observables.cluster_centres",
     "cluster_labels": "observables.cluster_labels",
     "cluster_masses": "observables.cluster_masses",
     "cluster_sizes": "observables.cluster_sizes",
     "CommonNoise": "noise.CommonNoise",
     "convex_hull_volume": "observables.convex_hull_volume",
-    "Direct": "integrate.Direct",
     "dissipation": "observables.dissipation",
     "energy_rate": "observables.energy_rate",
     "Fourier": "meanfield.Fourier",
@@ -44,6 +45,7 @@ MOVED = {
     "Kind": "kinds.Kind",
     "Kinetic": "KineticFlow",
     "L2": "kinds.L2",
+    "Lab": "frame.Original",
     "largest_density": "observables.largest_density",
     "Layered": "kinetic.LayeredDensity",
     "leader_mask": "observables.leader_mask",
@@ -59,7 +61,6 @@ MOVED = {
     "NGPT": "normalisation.NGPT",
     "normal": "meanfield.gaussian_density",
     "Observable": "observables.Observable",
-    "Original": "frame.Original",
     "pair_fraction": "observables.pair_fraction",
     "peaks": "observables.peaks",
     "PeriLN": "normalisation.PeriLN",
@@ -77,7 +78,6 @@ MOVED = {
     "Rescaled": "frame.Rescaled",
     "retrieval_response": "tracing.retrieval_response",
     "scaled_energy": "observables.scaled_energy",
-    "Schedule": "schedule.Schedule",
     "Sigmoid": "kinds.Sigmoid",
     "Sinkhorn": "kinds.Sinkhorn",
     "sinkhorn_divergence": "observables.sinkhorn_divergence",
@@ -85,7 +85,6 @@ MOVED = {
     "Softmax": "kinds.Softmax",
     "SolveError": "errors.SolveError",
     "SqrtScaling": "normalisation.SqrtScaling",
-    "State": "states.State",
     "Stop": "integrate.Stop",
     "StoreError": "errors.StoreError",
     "strong_centre_mask": "observables.strong_centre_mask",
@@ -102,20 +101,52 @@ MOVED = {
 }
 
 
-def refusing(look_up: Callable[[str], Any]) -> Callable[[str], Any]:
-    """The `__getattr__` of the package, which answers an old name with the new one."""
+def _moved_to(module: str, names: str) -> dict[str, str]:
+    """Names that moved and are called as before."""
+    return {name: f"{module}.{name}" for name in names.split()}
+
+
+# In modules below the root; a module of them ends with `__getattr__ = refusing(__name__)`.
+MOVED_BELOW = {
+    "dynamics": {"Lab": "frame.Original", "Rescaled": "frame.Rescaled"},
+    "kinetic": {
+        "Layered": "kinetic.LayeredDensity",
+        "layered": "kinetic.from_law_by_position",
+    },
+    "meanfield": {
+        "normal": "meanfield.gaussian_density",
+        "shape": "meanfield.gaussian_statistics",
+    },
+    "measure": {
+        **_moved_to("starts", "arcs box cap equiangular gaussian hemisphere mixture perturbed"),
+        **_moved_to("starts", "uniform with_positions"),
+        "LAWS": "starts.STARTS",
+    },
+    "weights": _moved_to(
+        "random_weights", "Ginibre GOE Law PositiveSemidefinite Product RandomWeights Wigner"
+    ),
+}
+
+
+def refusing(module: str, look_up: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a module, which answers an old name with the new one.
+
+    Other names are looked up by `look_up`; without it the module has no others.
+    """
+    below = module.removeprefix("tokenflock").removeprefix(".")
+    moved = MOVED_BELOW[below] if below else MOVED
 
     def look_up_new(name: str) -> Any:
-        if name in MOVED:
-            _refuse(name)
+        if name in moved:
+            sentence = f"{module}.{name} is now tokenflock.{moved[name]}"
+            raise (ImportError if _is_import(sys._getframe(1)) else AttributeError)(sentence)
+        if look_up is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
         return look_up(name)
 
     return look_up_new
 
 
-def _refuse(name: str) -> NoReturn:
-    sentence = f"tokenflock.{name} is now tokenflock.{MOVED[name]}"
-    # `from tokenflock import name` replaces an AttributeError by a sentence of its own.
-    if sys._getframe(2).f_code.co_name == "_handle_fromlist":
-        raise ImportError(sentence)
-    raise AttributeError(sentence)
+def _is_import(caller: FrameType) -> bool:
+    """Whether this is `from module import name`, which replaces an AttributeError by words of its own."""
+    return caller.f_code.co_code[caller.f_lasti] == dis.opmap["IMPORT_FROM"]

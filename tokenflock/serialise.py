@@ -52,7 +52,7 @@ HOMES = [
     "meanfield.zonal",
     "meanfield.quantiles",
     "meanfield.moments",
-    "kinetic.layered",
+    "kinetic.layered_density",
     "construct.blocks",
     "construct.sequences",
 ]

@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 
     from .density import Density
     from .measure import Measure
-    from .observables.settle import Observed
+    from .observables.plain import Observed
     from .states import State
+
+
+NOTHING_TO_OBSERVE = (
+    "this run did not keep its states, from which observables are computed afterwards; solve again with "
+    "save=Save(states=True), or ask for the observable during the run: save=Save(observe=[...]) of solve, "
+    "observe=[...] of random_chains (an ensemble takes neither: use solve)"
+)
 
 
 class Trajectory:
@@ -175,7 +182,7 @@ class Trajectory:
     @property
     def is_density(self) -> bool:
         """Whether this is a run of the infinite-token limit, whose states are no tokens."""
-        return "initial_state" in self.arrays
+        return "initial_state" in self.arrays and "density" in self.attributes
 
     @property
     def blank_density(self) -> Density:
@@ -281,9 +288,10 @@ class Trajectory:
 
         from .states.stored import observe_states
 
+        if "states" not in self.arrays:
+            raise InputError(NOTHING_TO_OBSERVE)
         model = self.model if model is None else model
-        lead = self.axes["states"][: self.axes["states"].index("time") + 1]
-        states = jnp.asarray(self.array("states"))
+        lead, states = self._saved()
         thing, values = observe_states(
             observable, model, self.state, jnp.asarray(self.time), states, lead
         )
@@ -296,6 +304,12 @@ class Trajectory:
             attrs=self.state.notes(thing),
         )
 
+    def _saved(self) -> tuple[tuple[str, ...], Any]:
+        """The axes of the saved states up to time, and the states."""
+        states = jnp.asarray(self.array("states"))
+        axes = self.axes["states"]
+        return axes[: axes.index("time") + 1], states
+
     @property
     def densities(self) -> xr.DataArray:
         """The density at the nodes of its discretisation, for every saved state; 1 is uniform."""
@@ -305,8 +319,7 @@ class Trajectory:
             raise InputError(
                 "this run moved tokens, which have no density; its states are run.states"
             )
-        states = jnp.asarray(self.array("states"))
-        lead = self.axes["states"][: self.axes["states"].index("time") + 1]
+        lead, states = self._saved()
         scheme = self.blank_density.on.scheme()
         values = scheme.values
         for _ in lead:

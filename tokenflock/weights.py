@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable
-from typing import ClassVar, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import InputError, require
+from .old_names import refusing
 from .runtime import ArrayLike, Scalar, as_array, is_traced, known
 from .schedule import Piecewise, Schedule
 
@@ -240,3 +241,8 @@ def check_dimension(schedule: Schedule, d: int) -> None:
     rows = {name: shapes[name][1] if name in shapes else d for name in ("Q", "K")}
     if rows["Q"] != rows["K"]:
         raise InputError(f"Q and K must have the same number of rows, got {rows}")
+
+
+# A type checker sees the names that there are.
+if not TYPE_CHECKING:
+    __getattr__ = refusing(__name__)

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 import tokenflock as flock
 from tokenflock.density import Density
 from tokenflock.errors import InputError
-from tokenflock.kinetic.layered import LayeredDensity, from_law_by_position
+from tokenflock.kinetic.layered_density import LayeredDensity, from_law_by_position
 from tokenflock.meanfield.laws import cosine, sample, uniform, von_mises
 
 FALSE_ALARM = 1e-6

@@ -9,7 +9,7 @@ import pytest
 import tokenflock as flock
 import tokenflock.random_depth as rd
 from tokenflock.observables import settle as settling
-from tokenflock.observables.settle import as_observable, as_observables
+from tokenflock.observables.plain import as_observable, as_observables
 from tokenflock.states import as_state, settle_on
 
 X0 = flock.uniform(flock.Sphere(3), 5, seed=4)

@@ -21,7 +21,7 @@ from ..measure import Measure
 from ..methods import Layers, Method
 from ..observables.base import Observable, Snapshot
 from ..observables.naming import check_names
-from ..observables.settle import as_observable
+from ..observables.plain import as_observable
 from ..outcomes import failure, succeeded
 from ..reduce import Reduction
 from ..runtime import as_array, is_traced, known

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import require
 from ..observables.naming import check_names
-from ..observables.settle import Observed, as_observables
+from ..observables.plain import Observed, as_observables
 from ..runtime import ArrayLike, is_traced
 
 MOST_SAVES = 2_000_000

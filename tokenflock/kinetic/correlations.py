@@ -42,7 +42,7 @@ from ..serialise import describe
 from ..states.protocol import Judgement, State
 from ..terms import Attention
 from ..trajectory import Trajectory
-from .layered import LayeredDensity, LayeredScheme, only_attention, velocity
+from .layered_density import LayeredDensity, LayeredScheme, only_attention, velocity
 
 # Of sums over the nodes of phi.
 ROUNDING = 1e-13

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ..density import Density, Discretisation, Law
-from ..kinetic.layered import MOST_POSITIONS, LayeredDensity
+from ..kinetic.layered_density import MOST_POSITIONS, LayeredDensity
 from ..meanfield import laws
 from ..meanfield.circle import Fourier
 from ..meanfield.moments import gaussian_density

@@ -30,4 +30,7 @@ The names of __init__.pyi are loaded on first use.
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from ..old_names import refusing
+
+_look_up, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = refusing(__name__, _look_up)

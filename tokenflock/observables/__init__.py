@@ -42,8 +42,8 @@ from .hardmax import leaders as leaders
 from .identities import dissipation as dissipation
 from .pairs import gram_histogram as gram_histogram
 from .pairs import pair_fraction as pair_fraction
-from .registry import OBSERVABLES as OBSERVABLES
 from .registry import make as make
 from .registry import register as register
+from .table import OBSERVABLES as OBSERVABLES
 from .transport import sinkhorn_divergence as sinkhorn_divergence
 from .transport import w2 as w2

@@ -21,6 +21,11 @@ from ..errors import InputError
 from ..measure import Measure
 from ..reduce import Reduction
 
+FACTORY_SAYS_SO = (
+    "a function that makes an observable from parameters says so, for example "
+    "def above(level: float) -> Observable"
+)
+
 
 class Snapshot(eqx.Module):
     """Everything an observable may look at: time, tokens or a density, the model that moves them."""
@@ -61,10 +66,14 @@ class Observable(eqx.Module):
     notes: Callable[..., dict[str, Any]] | None = eqx.field(static=True, default=None)
     # The name it was made with, if it goes under another one.
     made_as: str = eqx.field(static=True, default="")
+    # The registered function that made it from parameters.
+    maker: Callable[..., Any] | None = eqx.field(static=True, default=None)
 
     def __call__(self, snapshot: Snapshot) -> Array:
         """The value at one snapshot."""
         value = self._value(snapshot)
+        if isinstance(value, Observable):
+            raise InputError(f"{self.name!r} gave an observable and no numbers; {FACTORY_SAYS_SO}")
         try:
             return jnp.asarray(value)
         except (TypeError, ValueError) as error:

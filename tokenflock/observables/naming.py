@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import require
+from ..errors import InputError, require
 from .base import Observable
-from .registry import OBSERVABLES
+from .table import belongs_to_another
 
 # Axes that a result has whatever is observed; the axes of a cell of a sweep and of a run are the same.
 OWN_AXES = ("time", "beta", "sample", "save")
@@ -52,12 +52,12 @@ def check_names(observe: Sequence[Observable], taken: Sequence[str] = ()) -> Non
     _check_labels(observe)
 
 
-def _check_name(thing: Observable, taken: Sequence[str]) -> None:
-    name = thing.name
-    require(
-        isinstance(name, str) and name.isidentifier(),
-        f"{name!r} cannot name an observable; use letters, digits and _, for example 'wide_clusters'",
-    )
+def check_word(name: object, taken: Sequence[str] = ()) -> None:
+    """Refuse what is no name, and the names that results use themselves."""
+    if not (isinstance(name, str) and name.isidentifier()):
+        raise InputError(
+            f"{name!r} cannot name an observable; use letters, digits and _, for example 'wide_clusters'"
+        )
     require(
         len(name) <= LONGEST_NAME,
         f"{name[:20]}... cannot name an observable: it has {len(name)} letters, and a name becomes that of "
@@ -68,10 +68,14 @@ def _check_name(thing: Observable, taken: Sequence[str]) -> None:
         f"{name!r} cannot name an observable: results keep an array or an axis of their own under that "
         "name; choose another",
     )
+
+
+def _check_name(thing: Observable, taken: Sequence[str]) -> None:
+    check_word(thing.name, taken)
     require(
-        name not in OBSERVABLES or (name == thing.quantity and thing.is_ours),
-        f"{name!r} cannot name this observable: tokenflock has another one of that name, and results are "
-        "read by name; choose another",
+        not belongs_to_another(thing),
+        f"{thing.name!r} cannot name this observable: another one is registered under that name, and "
+        "results are read by name; choose another",
     )
 
 

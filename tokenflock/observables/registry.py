@@ -2,31 +2,75 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from ..errors import InputError, require
-from .base import Observable
+from .base import FACTORY_SAYS_SO, Observable, Snapshot
+from .naming import check_word
+from .plain import as_observable, makes_observables
+from .table import OBSERVABLES, Factory
 
-Factory = Callable[..., Observable]
-Registered = TypeVar("Registered", bound="Observable | Factory")
-# Everything a text spec may ask for; filled by `register`, where an observable is defined.
-OBSERVABLES: dict[str, Observable | Factory] = {}
+Made = TypeVar("Made", bound=Factory)
 # What takes a measure, which a text spec cannot hold.
 IN_PYTHON_ONLY: set[str] = set()
 
 
-def register(thing: Registered) -> Registered:
-    """Make an observable, or a function that makes one from parameters, known by its name: a decorator."""
-    name = thing.name if isinstance(thing, Observable) else thing.__name__
+@overload
+def register(thing: Observable) -> Observable: ...
+@overload
+def register(thing: Made) -> Made: ...
+@overload
+def register(thing: Callable[[Snapshot], Any]) -> Observable: ...
+def register(thing: Any) -> Any:
+    """Make an observable known by its name: a decorator, too.
+
+    `thing` is an Observable, a function of a snapshot, which becomes one, or a function that makes one from
+    parameters and says so: `def above(level: float) -> Observable`.
+    """
+    known = _marking(thing) if makes_observables(thing) else _from_function(thing)
+    name = known.name if isinstance(known, Observable) else known.__name__
+    check_word(name)
     require(name not in OBSERVABLES, f"there is an observable {name!r} already; use another name")
-    OBSERVABLES[name] = thing
-    return thing
+    OBSERVABLES[name] = known
+    return known
 
 
-def in_python_only(factory: Registered) -> Registered:
+def _from_function(thing: Any) -> Observable:
+    """An observable as it is, or a function of a snapshot as one."""
+    found = as_observable(thing)
+    if found is thing:
+        return found
+    if getattr(thing, "__name__", "") == "<lambda>":
+        raise InputError(
+            "a lambda has no name to be asked for by; register Observable(name, units, function)"
+        )
+    try:
+        inspect.signature(thing).bind(None)
+    except TypeError as error:
+        raise InputError(
+            f"{found.name} cannot be called with one snapshot: {error}; {FACTORY_SAYS_SO}"
+        ) from error
+    return found
+
+
+def _marking(factory: Factory) -> Factory:
+    """The same function; what it makes under its own name knows who made it."""
+
+    @functools.wraps(factory)
+    def make_marked(*values: Any, **parameters: Any) -> Observable:
+        made = factory(*values, **parameters)
+        own = made.name == factory.__name__
+        return dataclasses.replace(made, maker=make_marked) if own else made
+
+    return make_marked
+
+
+def in_python_only(factory: Made) -> Made:
     """Mark a function that makes an observable from a measure: specs say how to have it."""
     IN_PYTHON_ONLY.add(getattr(factory, "__name__", ""))
     return factory
@@ -46,7 +90,8 @@ def make(name: str, **parameters: Any) -> Observable:
         raise InputError(f"there is no observable {name!r}; {_nearest(name, OBSERVABLES)}")
     found = OBSERVABLES[name]
     if isinstance(found, Observable):
-        require(not parameters, f"{name} takes no parameters, got {', '.join(parameters)}")
+        hint = "" if found.is_ours else f"; {FACTORY_SAYS_SO}"
+        require(not parameters, f"{name} takes no parameters, got {', '.join(parameters)}{hint}")
         return found
     _check_parameters(name, found, parameters)
     return found(**parameters)

@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..space import Euclidean
 from ..trajectory import Trajectory
 from .gaussian import draw_gaussian
-from .series import fill_series, scalar_names
+from .series import draw_series, fill_series, scalar_names
 from .style import INK, PALETTE, styled
 from .views import quantity_text, rows_at, saved_states
 
@@ -29,7 +29,7 @@ def draw_density(
     with styled() as plt:
         if _is_gaussian(run):
             return draw_gaussian(plt, run, kind, sample)
-        return {"overview": _overview, "density": _density, "series": _series}[kind](
+        return {"overview": _overview, "density": _density, "series": draw_series}[kind](
             plt, run, sample, **options
         )
 
@@ -124,16 +124,6 @@ def _fill_maps(
         figure.colorbar(picture, ax=axes, shrink=0.8)
         axes.set(title=f"t = {times[row]:.4g}", xlabel="longitude about $x_1$")
     panels[0].set_ylabel("latitude")
-
-
-def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = None) -> Any:
-    names = scalar_names(run) if names is None else names
-    figure, grid = plt.subplots(
-        len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6), sharex=True, squeeze=False
-    )
-    fill_series(run, sample, grid[:, 0], names)
-    figure.tight_layout()
-    return figure
 
 
 def _overview(plt: Any, run: Trajectory, sample: Any) -> Any:

@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..space import Sphere
 from ..theory import spacing_angle
 from ..trajectory import Trajectory
-from .series import fill_series, is_layers, scalar_names
+from .series import draw_series, fill_series, is_layers, scalar_names
 from .style import INK, PALETTE, styled
 from .views import cluster_colours, one_sample, quantity_text, rows_at, saved_states, view_of
 
@@ -28,18 +28,36 @@ def draw(
     """A matplotlib Figure.
 
     kind -- overview (default: tokens at three times over the series), tokens, series, gram, attention;
-    for a density run overview, density, series.
+    for a density run overview, density, series; for a run of another state series.
     sample -- which member of a batch, as indices of (beta, sample).
     """
     if run.is_density:
         from .densities import draw_density
 
         return draw_density(run, kind, sample, **options)
+    if not _has_tokens(run):
+        return _draw_numbers(run, kind, sample, **options)
     kind = "overview" if kind is None else kind
     if kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     with styled() as plt:
         return _DRAW[kind](plt, run, sample, **options)
+
+
+def _has_tokens(run: Trajectory) -> bool:
+    """Whether it moved tokens alone: a state of a user's own may be anything."""
+    return "measure" in run.attributes and "final_points" in run.arrays
+
+
+def _draw_numbers(run: Trajectory, kind: str | None, sample: Any, **options: Any) -> Any:
+    """The time series of a state that is neither tokens nor a density."""
+    if kind not in (None, "series"):
+        raise InputError(
+            f"kind={kind!r} shows tokens or a density, and this run moved another state, of which the time "
+            "series can be drawn: run.plot('series')"
+        )
+    with styled() as plt:
+        return draw_series(plt, run, sample, **options)
 
 
 def token_colours(run: Trajectory, sample: tuple[int, ...] | None) -> np.ndarray:
@@ -88,18 +106,6 @@ def _fill_tokens(
     for axes, row in zip(panels, rows, strict=False):
         view_of(run, axes, states, colours).show(states[row])
         axes.set_title(f"t = {times[row]:.4g}")
-
-
-def _series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = None) -> Any:
-    names = scalar_names(run) if names is None else names
-    if not names:
-        raise InputError("this run observed no time series; use Save(observe=[flock.energy, ...])")
-    figure, grid = plt.subplots(
-        len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6), sharex=True, squeeze=False
-    )
-    fill_series(run, sample, grid[:, 0], names)
-    figure.tight_layout()
-    return figure
 
 
 def _gram(plt: Any, run: Trajectory, sample: Any, at: list[float] | None = None) -> Any:
@@ -199,7 +205,7 @@ def _rebuildable(run: Trajectory) -> bool:
 _DRAW = {
     "overview": _overview,
     "tokens": _tokens,
-    "series": _series,
+    "series": draw_series,
     "gram": _gram,
     "attention": _attention,
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from ..trajectory import Trajectory
 from .style import PALETTE
 from .views import one_sample
@@ -15,15 +16,31 @@ HEALTH = ("mass", "lowest", "tail", "work", "free_energy")
 
 
 def scalar_names(run: Trajectory) -> list[str]:
-    """Observables with one number per time."""
+    """Observables with one number per time; the numbers of its health where there are no others."""
     names = []
     for name, dims in run.axes.items():
-        inner = [d for d in dims if d != "beta" and not d.startswith("sample")]
+        inner = [d for d in dims if d not in run.batch_axes]
         if inner == ["time"]:
             names.append(name)
-    watched = ("free_energy",) if run.is_density else ("scaled_energy",)
-    hidden = HEALTH if run.is_density else watched
-    return [name for name in names if name not in hidden] or [n for n in names if n in watched]
+    hidden = HEALTH if run.is_density else ("scaled_energy",)
+    watched = [name for name in names if name == ("free_energy" if run.is_density else hidden[0])]
+    return [name for name in names if name not in hidden] or watched or names
+
+
+def draw_series(plt: Any, run: Trajectory, sample: Any, names: list[str] | None = None) -> Any:
+    """A figure of the series of these names, or of all."""
+    names = scalar_names(run) if names is None else names
+    if not names:
+        raise InputError(
+            "this run kept no time series, which can be drawn of every run; solve again with "
+            "save=Save(every=..., observe=[flock.energy, ...])"
+        )
+    figure, grid = plt.subplots(
+        len(names), 1, figsize=(5.2, 1.4 * len(names) + 0.6), sharex=True, squeeze=False
+    )
+    fill_series(run, sample, grid[:, 0], names)
+    figure.tight_layout()
+    return figure
 
 
 def fill_series(run: Trajectory, sample: Any, panels: Any, names: list[str]) -> None:

@@ -21,7 +21,7 @@ from ..integrate import Layers, Save, solve
 from ..measure import Measure
 from ..memory import require_bytes
 from ..observables.base import Observable, Snapshot
-from ..observables.settle import Observed
+from ..observables.plain import Observed
 from ..reduce import Reduction
 from ..runtime import Scalar
 from ..schedule import Schedule, layer_key

@@ -8,7 +8,7 @@ import equinox as eqx
 
 from ..batches import batch_in_axes
 from ..observables.base import Observable
-from ..observables.settle import as_observable
+from ..observables.plain import as_observable
 from . import settle_on
 from .protocol import State
 

@@ -14,7 +14,7 @@ from ..measure import Measure
 from ..models import SA
 from ..observables.base import Observable, Snapshot
 from ..observables.naming import check_names
-from ..observables.settle import as_observable
+from ..observables.plain import as_observable
 from ..reduce import Dense, Tiled
 from ..space import Sphere
 from .samples import tokens
