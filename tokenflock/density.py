@@ -107,6 +107,8 @@ class Discretisation(eqx.Module):
 
     # Names of the axes of the state, for labelled results.
     axes: ClassVar[tuple[str, ...]]
+    # What files of runs call it: density.on = "fourier".
+    spec_name: ClassVar[str] = ""
     # What the end of a run at `largest_tail` is called (outcomes).
     lost_outcome: ClassVar[str] = "unresolved"
 
@@ -134,6 +136,11 @@ class Discretisation(eqx.Module):
     def labels(self) -> dict[str, np.ndarray]:
         """Values along the axes of the state that have some."""
         return {}
+
+    @property
+    def table_size(self) -> float:
+        """About how many numbers its tables hold, told before they are made."""
+        return 20.0 * float(np.prod(self.shape))
 
     @abc.abstractmethod
     def scheme(self) -> Scheme:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import re
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -18,45 +20,16 @@ import numpy as np
 
 from .errors import StoreError
 
-# Modules whose classes may appear in a description; nothing else is ever instantiated. They are looked
-# through in this order, so that a run of tokens loads none of those for densities.
-HOMES = [
-    "masks",
-    "kinds",
-    "schedule",
-    "weights",
-    "random_weights",
-    "terms",
-    "terms.neurons",
-    "noise",
-    "normalisation",
-    "dynamics",
-    "frame",
-    "space",
-    "measure",
-    "density",
-    "observables.base",
-    "reduce.auto",
-    "reduce.dense",
-    "reduce.kernel",
-    "reduce.sharded",
-    "reduce.spectral",
-    "reduce.tiled",
-    "integrate.clocks",
-    "methods",
-    "random_depth.laws",
-    "random_depth.chains",
-    "random_depth.limit_models",
-    "meanfield.circle",
-    "meanfield.sphere",
-    "meanfield.zonal",
-    "meanfield.quantiles",
-    "meanfield.moments",
-    "kinetic.layered_density",
-    "construct.blocks",
-    "construct.sequences",
-]
-
+# What may appear in a description: classes of these files and packages; nothing else is ever instantiated.
+# They are found by their statement in a file, so that a class needs no entry here, and a run of tokens loads
+# nothing of densities.
+HOMES = (
+    *("masks", "kinds", "schedule", "weights", "random_weights", "terms", "noise", "normalisation"),
+    *("dynamics", "frame", "space", "measure", "density", "observables", "integrate", "methods"),
+    *("meanfield", "random_depth", "kinetic", "construct", "reduce"),
+)
+PACKAGE = Path(__file__).parent
+STATEMENT = re.compile(r"^class (\w+)\b", re.MULTILINE)
 
 # Classes that stores of release 0.1 know by another name.
 RENAMED = {"Lab": "Original", "Layered": "LayeredDensity"}
@@ -89,15 +62,23 @@ def _is_ours(kind: type) -> bool:
 
 
 @functools.cache
-def _classes_of(home: str) -> dict[str, type]:
-    module = importlib.import_module(f"tokenflock.{home}")
-    found = vars(module).items()
-    return {name: item for name, item in found if isinstance(item, type) and _is_ours(item)}
+def _homes() -> dict[str, str]:
+    """The module that states each class, by the class's name; of two the first in the order of HOMES."""
+    found: dict[str, str] = {}
+    for home in HOMES:
+        place = PACKAGE / home
+        for file in sorted(place.rglob("*.py")) if place.is_dir() else [PACKAGE / f"{home}.py"]:
+            parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+            for name in STATEMENT.findall(file.read_text(encoding="utf-8")):
+                found.setdefault(name, ".".join(parts).removesuffix(".__init__"))
+    return found
 
 
 def _class(name: str) -> type | None:
-    """The class of this name, from the first module that knows it."""
-    return next((_classes_of(home)[name] for home in HOMES if name in _classes_of(home)), None)
+    """The class of this name, if it is one of ours whose values may be stored."""
+    home = _homes().get(name)
+    found = None if home is None else getattr(importlib.import_module(home), name)
+    return found if isinstance(found, type) and _is_ours(found) else None
 
 
 def rebuild(description: Any) -> Any:

@@ -60,6 +60,7 @@ class LayeredDensity(Discretisation):
     modes: int = eqx.field(static=True)
     tail: float = eqx.field(static=True, default=1e-6)
     axes: ClassVar[tuple[str, ...]] = ("position", "mode")
+    spec_name: ClassVar[str] = "layered"
 
     def __check_init__(self) -> None:
         require(
@@ -67,6 +68,10 @@ class LayeredDensity(Discretisation):
             f"LayeredDensity needs 1 to {MOST_POSITIONS} positions, got {self.positions!r}",
         )
         Fourier(self.modes, self.tail)  # refuses modes and tails that are none
+
+    @property
+    def table_size(self) -> float:
+        return 20.0 * float(np.prod(self.shape)) + self.positions**2
 
     @property
     def space(self) -> Space:

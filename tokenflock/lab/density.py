@@ -6,20 +6,18 @@ import inspect
 import typing
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
+from .. import kinetic, meanfield
 from ..density import Density, Discretisation, Law
-from ..kinetic.layered_density import MOST_POSITIONS, LayeredDensity
+from ..kinetic.layered_density import MOST_POSITIONS
 from ..meanfield import laws
-from ..meanfield.circle import Fourier
 from ..meanfield.moments import gaussian_density
-from ..meanfield.quantiles import Quantiles
-from ..meanfield.sphere import Harmonics
-from ..meanfield.zonal import Zonal
 from ..memory import require_bytes
 from .slots import Seed, Strict, rectangle, spec_of
 
-# How numbers of discretisations are bounded in a file.
+# How numbers of discretisations are bounded in a file; other whole numbers are positive.
 SIZES: dict[str, Any] = {
     "modes": Annotated[int, Field(ge=1, le=1 << 20)],
     "positions": Annotated[int, Field(ge=1, le=MOST_POSITIONS)],
@@ -27,15 +25,18 @@ SIZES: dict[str, Any] = {
     "d": Annotated[int, Field(ge=2, le=16_384)],
     "degree": Annotated[int, Field(ge=1, le=4096)],
 }
-SPECTRAL: dict[str, type[Discretisation]] = {
-    "fourier": Fourier,
-    "quantiles": Quantiles,
-    "zonal": Zonal,
-    "harmonics": Harmonics,
-    "layered": LayeredDensity,
-}
 
 
+def _listed() -> dict[str, type[Discretisation]]:
+    """The public discretisations that say a name for files, from the lists of meanfield and kinetic."""
+    public = [
+        getattr(package, name) for package in (meanfield, kinetic) for name in package.__all__
+    ]
+    kinds = [each for each in public if isinstance(each, type) and issubclass(each, Discretisation)]
+    return {kind.spec_name: kind for kind in kinds if kind.spec_name}
+
+
+SPECTRAL = _listed()
 Whole = Annotated[int, Field(ge=1, le=100_000)]
 WHOLE_NUMBERS: dict[str, Any] = {"seed": Seed, "mode": Whole, "modes": Whole, "degree": Whole}
 
@@ -64,8 +65,8 @@ def _on_spec(name: str) -> Any:
     fields: dict[str, Any] = {"on": (Literal[name], ...), "law": (LawSpec, ...)}
     for parameter, about in inspect.signature(SPECTRAL[name]).parameters.items():
         missing = about.default is inspect.Parameter.empty
-        kind = SIZES.get(parameter, Annotated[float, Field(gt=0)])
-        fields[parameter] = (kind, ... if missing else about.default)
+        other = Annotated[int if about.annotation in (int, "int") else float, Field(gt=0)]
+        fields[parameter] = (SIZES.get(parameter, other), ... if missing else about.default)
     return spec_of(f"{name.title()}Density", Strict, fields)
 
 
@@ -88,9 +89,12 @@ def build_density(spec: Any) -> Density:
     """The density of a [density] table."""
     if isinstance(spec, MomentsDensity):
         return gaussian_density(spec.mean, rectangle("density.covariance", spec.covariance))
+    return Density.from_law(_on(spec), build_law(spec.law))
+
+
+def _on(spec: Any) -> Discretisation:
     kind = SPECTRAL[spec.on]
-    on = kind(**{name: getattr(spec, name) for name in inspect.signature(kind).parameters})
-    return Density.from_law(on, build_law(spec.law))
+    return kind(**{name: getattr(spec, name) for name in inspect.signature(kind).parameters})
 
 
 def build_law(spec: Any) -> Law:
@@ -113,14 +117,7 @@ def check_size(spec: Any, rows: int) -> None:
 
 def sizes(spec: Any) -> tuple[float, float]:
     """Numbers in a state, and in the tables that move it."""
-    if spec.on == "moments":
+    if isinstance(spec, MomentsDensity):
         return len(spec.mean) ** 2, 0.0
-    if spec.on == "harmonics":
-        return spec.degree**2, 3.0 * spec.degree**3
-    if spec.on == "zonal":
-        return spec.degree, 6.0 * spec.degree**2
-    if spec.on == "layered":
-        size = 2.0 * spec.modes * (spec.positions + 1)
-        return size, 20.0 * size + spec.positions**2
-    size = 2.0 * spec.modes if spec.on == "fourier" else spec.n
-    return size, 20.0 * size
+    on = _on(spec)
+    return float(np.prod(on.shape)), on.table_size

@@ -48,6 +48,7 @@ class Fourier(Discretisation):
     modes: int = eqx.field(static=True)
     tail: float = eqx.field(static=True, default=1e-6)
     axes: ClassVar[tuple[str, ...]] = ("mode",)
+    spec_name: ClassVar[str] = "fourier"
 
     def __check_init__(self) -> None:
         require(

@@ -68,6 +68,7 @@ class Quantiles(Discretisation):
     n: int = eqx.field(static=True)
     overlap: float = eqx.field(static=True, default=1e-6)
     axes: ClassVar[tuple[str, ...]] = ("quantile",)
+    spec_name: ClassVar[str] = "quantiles"
 
     def __check_init__(self) -> None:
         require(

@@ -51,6 +51,7 @@ class Harmonics(Discretisation):
     degree: int = eqx.field(static=True)
     tail: float = eqx.field(static=True, default=1e-6)
     axes: ClassVar[tuple[str, ...]] = ("mode",)
+    spec_name: ClassVar[str] = "harmonics"
 
     def __check_init__(self) -> None:
         require(
@@ -58,6 +59,10 @@ class Harmonics(Discretisation):
             f"Harmonics needs a degree from 1 to {MOST_DEGREES}, got {self.degree!r}",
         )
         require(self.tail > 0, f"the tail at which to stop must be positive, got {self.tail}")
+
+    @property
+    def table_size(self) -> float:
+        return 3.0 * self.degree**3
 
     @property
     def space(self) -> Space:

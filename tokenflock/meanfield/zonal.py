@@ -55,6 +55,7 @@ class Zonal(Discretisation):
     degree: int = eqx.field(static=True)
     tail: float = eqx.field(static=True, default=1e-6)
     axes: ClassVar[tuple[str, ...]] = ("mode",)
+    spec_name: ClassVar[str] = "zonal"
 
     def __check_init__(self) -> None:
         require(
@@ -66,6 +67,10 @@ class Zonal(Discretisation):
             f"Zonal needs a degree from 1 to {MOST_DEGREES}, got {self.degree!r}",
         )
         require(self.tail > 0, f"the tail at which to stop must be positive, got {self.tail}")
+
+    @property
+    def table_size(self) -> float:
+        return 6.0 * self.degree**2
 
     @property
     def space(self) -> Space:
