@@ -16,6 +16,7 @@ import tokenflock as flock
 from tokenflock import store
 from tokenflock.errors import StoreError
 from tokenflock.results.locking import only_writer, only_writer_of
+from tokenflock.results.names import SEGMENTS
 from tokenflock.serialise import describe, rebuild
 from tokenflock.trajectory import Trajectory
 
@@ -217,7 +218,7 @@ class TestWriting:
 class TestSegments:
     def write(self, run, folder, *ranges):
         for name in ranges:
-            store.write(run, folder / store.SEGMENTS / f"{name}.zarr")
+            store.write(run, folder / SEGMENTS / f"{name}.zarr")
 
     def test_only_parts_without_a_gap_count(self, run, tmp_path):
         self.write(run, tmp_path, "000000-000003", "000004-000004", "000006-000009")

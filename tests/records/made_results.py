@@ -6,6 +6,7 @@ import json
 import numpy as np
 
 from tokenflock import store
+from tokenflock.results.names import RUN_FORMAT
 from tokenflock.sweeps.layout import BlockResult, Layout, Variable
 from tokenflock.sweeps.plan import parse_sweep
 from tokenflock.sweeps.store import SweepStore
@@ -111,7 +112,7 @@ def made_label(folder, **changes):
     content = {
         "zarr_format": 3,
         "node_type": "group",
-        "attributes": {"format": store.FORMAT, **made_attributes(made_spec(**changes))},
+        "attributes": {"format": RUN_FORMAT, **made_attributes(made_spec(**changes))},
     }
     (folder / "trajectory.zarr").mkdir(parents=True)
     (folder / "trajectory.zarr" / "zarr.json").write_text(json.dumps(content))
