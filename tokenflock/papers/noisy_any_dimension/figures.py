@@ -10,8 +10,8 @@ import xarray as xr
 from ... import theory
 from ...density import Density
 from ...integrate import Save, solve
-from ...kinds import Softmax, Unnormalised
 from ...ledger.figure import FigureJob
+from ...ledger.measure import KINDS
 from ...meanfield.laws import uniform
 from ...meanfield.stationary import Branch, branch, sweep_temperature
 from ...meanfield.zonal import Zonal
@@ -20,8 +20,6 @@ from ...observables import order_parameter
 from ...plot.key import mark, stroke
 from ...plot.style import FAINT, INK, PALETTE, REST
 from . import PAPER
-
-KINDS = {"USA": Unnormalised(), "SA": Softmax()}
 
 
 @PAPER.figure(
