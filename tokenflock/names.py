@@ -39,9 +39,10 @@ def find_named(name: str, things: Sequence[T], kind: str) -> T:
 
 
 def nearest(word: object, options: Iterable[str], most: int = 1) -> str:
-    """A suggestion to end a sentence with, or nothing."""
+    """A suggestion to end a sentence with, or nothing; of several, as they are typed in a shell."""
     close = difflib.get_close_matches(str(word), list(options), n=most, cutoff=0.5)
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    said = map(repr, close) if most == 1 else close
+    return f"; did you mean {' or '.join(said)}?" if close else ""
 
 
 def _without_version(identity: str) -> str:

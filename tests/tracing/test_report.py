@@ -43,7 +43,9 @@ def without_a_screen():
 @pytest.fixture
 def quick_pictures(monkeypatch):
     """Two pictures instead of twelve, for what does not look at them."""
-    blank = mpl.figure.Figure()
+    from matplotlib.figure import Figure
+
+    blank = Figure()
     monkeypatch.setattr(report, "draw_all", lambda run: {"cosines": blank, "clusters": blank})
     monkeypatch.setattr(report, "to_png", lambda figure: PNG)
 
@@ -162,7 +164,7 @@ def test_a_report_that_fails_leaves_the_earlier_one(tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(html_page.os, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     with pytest.raises(StoreError, match="No space left on device; choose a folder"):
         write_report(made_run(collapsing()), tmp_path / "a" / "b")
     assert target.read_bytes() == before

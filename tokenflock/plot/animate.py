@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, MissingExtraError, require_extra
+from ..errors import InputError, MissingExtraError, StoreError, require_extra
 from ..progress import ShareReport
 from ..results.atomic import complete_file
 from ..trajectory import Trajectory
@@ -72,6 +72,8 @@ def write_film(
 ) -> Path:
     """Write `count` frames of a figure; `show(index)` moves its artists and returns them."""
     require_film_writer(path)
+    if not path.parent.is_dir():
+        raise StoreError(f"cannot write {path}: there is no folder {path.parent}; make it first")
     write = _write_mp4 if path.suffix == ".mp4" else _write_gif
     with complete_file(path) as scratch:
         write(scratch, _pictures(figure, show, count, report), rate, _size(figure))
