@@ -8,14 +8,14 @@ import numpy as np
 import xarray as xr
 
 from ....integrate import Save, solve
+from ....ledger.figure import FigureJob
 from ....measure import from_array
 from ....models import RescaledSA
 from ....observables import attention_matrix, attention_rank
 from ....plot.style import FAINT, INK, PALETTE, REST
 from ....space import Euclidean
-from ....ledger.figure import FigureJob
-from .flow import ATOL, RTOL, eigen_run, rescaled_run, states_of
 from .. import PAPER
+from .flow import ATOL, RTOL, eigen_run, rescaled_run, states_of
 
 # The paper's graphs join i to j when P_ij exceeds this.
 EDGE = 1e-4

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ....plot.style import INK, PALETTE
 from ....ledger.figure import FigureJob
-from .flow import eigen_run, states_of
+from ....plot.style import INK, PALETTE
 from .. import PAPER
+from .flow import eigen_run, states_of
 
 
 def sparse_symmetric(d: int, density: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ....plot.style import INK, PALETTE
 from ....ledger.figure import FigureJob
 from ....plot.key import stroke
+from ....plot.style import INK, PALETTE
+from .. import PAPER
 from .flow import leading_form, rescaled_run, states_of
 from .picture import GAP, flat, frame_of, level_set, paths, solid, token_key
-from .. import PAPER
 
 # The matrices of the paper's pictures; all eigenvalues but the first may be complex.
 PLANE = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])

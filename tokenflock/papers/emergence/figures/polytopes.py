@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ....plot.style import INK, PALETTE
 from ....ledger.figure import FigureJob
+from ....plot.style import INK, PALETTE
+from .. import PAPER
 from .flow import rescaled_run, states_of
 from .picture import GAP, distinct, flat, frame_of, hull, paths, solid, token_key
-from .. import PAPER
 
 SIZES = {"n": 20, "half_width": 5.0, "end": 5.0}
 

@@ -8,15 +8,14 @@ import numpy as np
 import xarray as xr
 
 from ....integrate import Layers, Save, solve
+from ....ledger.figure import FigureJob
 from ....measure import from_array
 from ....models import HardmaxFlow
 from ....observables import leader_mask
+from ....plot.key import stroke
 from ....plot.style import FAINT, INK, PALETTE
 from ....space import Euclidean
-from ....ledger.figure import FigureJob
-from ....plot.key import stroke
 from .. import PAPER
-
 
 EMERGING = (
     (1.0, 1 / 3),

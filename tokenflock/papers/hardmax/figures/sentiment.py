@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ....plot.style import FAINT, INK, PALETTE, REST
 from ....applications.sentiment.fit import BASELINE, NETWORK, Trainee, depths, start, train_epoch
 from ....applications.sentiment.leaders import count_words, follow
 from ....applications.sentiment.reviews import prepare
 from ....applications.sentiment.settings import Settings
 from ....applications.sentiment.synthetic import NEGATIVE, POSITIVE, WORDS, synthetic_reviews
 from ....ledger.figure import FigureJob
+from ....plot.style import FAINT, INK, PALETTE, REST
 from .. import PAPER
 
 MEANINGS = {"neutral": FAINT, "negative": PALETTE[1], "positive": PALETTE[0]}

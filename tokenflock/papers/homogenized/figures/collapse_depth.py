@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from .... import theory
+from ....ledger.figure import FigureJob
 from ....plot.style import INK, PALETTE
 from ....random_depth import depth_to_collapse
-from ....ledger.figure import FigureJob
 from .. import PAPER
 
 LEVEL = 0.9

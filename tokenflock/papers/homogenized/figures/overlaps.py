@@ -9,15 +9,24 @@ import xarray as xr
 
 from .... import theory
 from ....integrate import solve
+from ....ledger.figure import FigureJob
+from ....plot.key import area, mark, stroke
 from ....plot.style import FAINT, INK, PALETTE, REST
-from ....random_depth import HeadLaw, ballistic, diffusive_time, measured_slow_coefficient, modified, overlaps, random_chains, simplex_moments, slow_paths
+from ....random_depth import (
+    HeadLaw,
+    ballistic,
+    diffusive_time,
+    measured_slow_coefficient,
+    modified,
+    overlaps,
+    random_chains,
+    simplex_moments,
+    slow_paths,
+)
 from ....random_depth.laws import AmongTokens, Normal, ProductScores, Values
 from ....space import Sphere
 from ....starts import equiangular, uniform
-from ....ledger.figure import FigureJob
-from ....plot.key import area, mark, stroke
-from .. import PAPER
-from .. import flat_pair
+from .. import PAPER, flat_pair
 
 PRINTED_K = 1.0
 
@@ -234,7 +243,8 @@ def weak_error(job: FigureJob) -> xr.Dataset:
     for d in job.dimensions:
         limit = flat_pair.diffusion_expectation(lambda r: r, 1.28, d)(0.2)
         chain = [
-            flat_pair.chain_expectation(lambda r: r, round(1.28 / eta**2), eta, d)(0.2) for eta in etas
+            flat_pair.chain_expectation(lambda r: r, round(1.28 / eta**2), eta, d)(0.2)
+            for eta in etas
         ]
         weak.append(np.abs(np.array(chain) - limit))
     return xr.Dataset(

@@ -1,6 +1,5 @@
 """2312.10794v4: A mathematical perspective on Transformers."""
 
-
 from . import phases as phases  # isort: skip
 from . import random_weights as random_weights  # isort: skip
 from . import circle as circle  # isort: skip

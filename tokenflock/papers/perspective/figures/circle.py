@@ -8,12 +8,12 @@ import numpy as np
 import xarray as xr
 
 from ....integrate import Save, solve
+from ....ledger.figure import FigureJob
 from ....models import SA, USA
 from ....observables import order_parameter
 from ....plot.style import FAINT
 from ....space import Sphere
 from ....starts import uniform
-from ....ledger.figure import FigureJob
 from .. import PAPER
 
 MODELS = {"SA": SA, "USA": USA}

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ....ledger.figure import FigureJob
 from ....meanfield.laws import cosine
 from ....meanfield.limit import LimitError, limit_error
 from ....models import SA, USA, NoisyUSA
 from ....plot.style import FAINT, INK, PALETTE
-from ....ledger.figure import FigureJob
 from .. import PAPER
 
 TEMPERATURE = 0.2

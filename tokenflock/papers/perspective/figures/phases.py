@@ -9,6 +9,7 @@ import xarray as xr
 
 from .... import theory
 from ....integrate import Save, solve
+from ....ledger.figure import FigureJob
 from ....measure import Measure
 from ....models import SA
 from ....observables import clusters, pair_fraction
@@ -17,7 +18,6 @@ from ....plot.views import CircleView
 from ....space import Sphere
 from ....starts import uniform
 from ....weights import Weights
-from ....ledger.figure import FigureJob
 from .. import PAPER
 
 DELTA = 1e-3

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ....ledger.figure import FigureJob
 from ....random_weights import Ginibre, PositiveSemidefinite, Product, RandomWeights, Wigner
 from ....space import Sphere
 from ....starts import uniform
 from ....weights import Weights
-from ....ledger.figure import FigureJob
+from .. import PAPER
 from .phases import (
     DELTA,
     collapse_curve,
@@ -21,7 +22,6 @@ from .phases import (
     phase_diagram,
     share_label,
 )
-from .. import PAPER
 
 PANELS = {
     "a": "$Q$, $K$, $V$ Ginibre",

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from ....integrate import Save, solve
+from ....ledger.figure import FigureJob
 from ....models import SA, USA
 from ....observables import clusters
 from ....plot.animate import write_film
@@ -16,7 +17,6 @@ from ....plot.style import PALETTE, styled
 from ....plot.views import SphereView
 from ....space import Sphere
 from ....starts import hemisphere, uniform
-from ....ledger.figure import FigureJob
 from .. import PAPER
 
 STARTS = {"sphere": uniform, "half sphere": hemisphere}
