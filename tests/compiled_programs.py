@@ -1,8 +1,13 @@
-"""Room for compiled programs: each maps some pages of memory, and Linux allows a process 65,530 maps.
+"""Room for compiled programs: each holds memory, and maps pages of which Linux allows a process 65,530.
 
-Beyond that the compiler dies with a segmentation fault, so programs are forgotten in time.
+Beyond that the compiler dies with a segmentation fault, so programs are forgotten in time: all of them
+between files, which then cost the same in any order and in any process, and in a long file when many are
+mapped.
 """
 
+import ctypes
+import gc
+import sys
 from pathlib import Path
 
 MAPS = Path("/proc/self/maps")
@@ -11,7 +16,7 @@ MOST_MAPS = 30_000
 # run, map hundreds of pages each, and must still stay below the limit.
 PROGRAMS_BETWEEN = 20
 
-_made, _made_at_last_look = 0, 0
+_made, _made_at_last_look, _made_at_last_clearing = 0, 0, 0
 
 
 def _count(event, duration, **details):
@@ -39,6 +44,18 @@ def make_room():
         return
     _made_at_last_look = _made
     if len(MAPS.read_bytes().splitlines()) > MOST_MAPS:
-        import jax
+        forget_programs()
 
-        jax.clear_caches()
+
+def forget_programs():
+    """Forget every compiled program, and give its memory back to the system."""
+    global _made_at_last_clearing
+    if _made == _made_at_last_clearing:
+        return
+    _made_at_last_clearing = _made
+    import jax
+
+    jax.clear_caches()
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,30 +1,53 @@
 """What each test file costs: seconds, compiled programs, memory; printed at the end of every run.
 
 Programs are counted by JAX's own events, in the process that runs the file; `-p xdist` workers hand their
-counts to the process that prints with the report of each test.
+counts to the process that prints with the report of each test. A file whose default tests compile more
+than compile_budget.json allows fails the run: compiling is most of what tests cost, and unlike seconds it
+is the same on every machine.
 """
 
-import resource
+import json
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from compiled_programs import programs_made
+from compiled_programs import forget_programs, programs_made
+from peak_memory import begin_anew, peak_megabytes
 
 SHOWN = 25
 PROPERTY = "cost"
+BUDGET = Path(__file__).with_name("compile_budget.json")
+# Of a file that the budget does not name: what a test file may compile without asking.
+UNNAMED = 60
+# A budget leaves room for another version of JAX, which may split its programs in another way.
+ROOM = 1.15
 
 
 @dataclass
 class Cost:
-    """Of one file: seconds of its tests with their fixtures, programs compiled, peak of its process."""
+    """Of one file: seconds of its tests with their fixtures, programs compiled, peak memory meanwhile.
+
+    programs -- of all tests; budgeted -- of those that are not slow.
+    """
 
     seconds: float = 0.0
     programs: int = 0
+    budgeted: int = 0
     megabytes: int = 0
 
 
 COSTS: dict[str, Cost] = defaultdict(Cost)
+BEFORE = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser):
+    """How the budget is written anew, after a look at what has grown."""
+    parser.addoption(
+        "--write-compile-budget",
+        action="store_true",
+        help="write what the default tests compile, with some room, into compile_budget.json",
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -34,7 +57,14 @@ def pytest_runtest_protocol(item):
     return (yield)
 
 
-BEFORE = pytest.StashKey[int]()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """After the last test of a file its programs are of no use."""
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        forget_programs()
+        begin_anew()
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,9 +72,9 @@ def pytest_runtest_makereport(item, call):
     """Send with the last report of a test what it compiled and how large its process has been."""
     report = yield
     if report.when == "teardown":
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         made = programs_made() - item.stash[BEFORE]
-        report.user_properties.append((PROPERTY, [made, peak]))
+        slow = item.get_closest_marker("slow") is not None
+        report.user_properties.append((PROPERTY, [made, peak_megabytes(), slow]))
     return report
 
 
@@ -54,12 +84,43 @@ def pytest_runtest_logreport(report):
     cost.seconds += report.duration
     for name, value in report.user_properties:
         if name == PROPERTY and report.when == "teardown":
-            cost.programs += value[0]
-            cost.megabytes = max(cost.megabytes, value[1])
+            made, peak, slow = value
+            cost.programs += made
+            cost.budgeted += 0 if slow else made
+            cost.megabytes = max(cost.megabytes, peak)
+
+
+def over_budget():
+    """Files whose default tests compile more than they may: what they compiled, and the budget."""
+    budget = json.loads(BUDGET.read_text())
+    limits = {file: budget.get(file, UNNAMED) for file in COSTS}
+    return {
+        file: (cost.budgeted, limits[file])
+        for file, cost in sorted(COSTS.items())
+        if cost.budgeted > limits[file]
+    }
+
+
+def write_budget():
+    """What the default tests of every file compiled, for those that need more than any file may."""
+    needed = {file: round(ROOM * cost.budgeted) for file, cost in sorted(COSTS.items())}
+    kept = {file: count for file, count in needed.items() if count > UNNAMED}
+    BUDGET.write_text(json.dumps(kept, indent=2) + "\n")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """A file over its budget fails a run that is green otherwise."""
+    if hasattr(session.config, "workerinput"):
+        return
+    if session.config.option.write_compile_budget:
+        write_budget()
+    elif over_budget() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter):
-    """The slowest files first."""
+    """The slowest files first, then those over their budget."""
     terminalreporter.section("cost of test files")
     rows = sorted(COSTS.items(), key=lambda row: -row[1].seconds)
     terminalreporter.write_line("   seconds  programs  peak MB  file")
@@ -71,3 +132,8 @@ def pytest_terminal_summary(terminalreporter):
     programs = sum(cost.programs for cost in COSTS.values())
     peak = max((cost.megabytes for cost in COSTS.values()), default=0)
     terminalreporter.write_line(f"{seconds:10.1f}{programs:10}{peak:9}  all {len(rows)} files")
+    for file, (made, limit) in over_budget().items():
+        terminalreporter.write_line(
+            f"ERROR: the default tests of {file} compile {made} programs, and may compile {limit}: share "
+            f"shapes and models between tests, or raise {BUDGET.name} with a reason"
+        )
