@@ -13,6 +13,7 @@ from itertools import groupby
 from multiprocessing import get_context
 from typing import Any
 
+from ..compiled_programs import forget_compiled_programs
 from .claim import Scale, Value
 from .examine import Report, examine
 from .finding import find_claim
@@ -46,7 +47,10 @@ def check_many(
 
 
 def _check_each(names: Sequence[str], scale: Scale, seed: int) -> list[Report]:
-    return [check(name, scale, seed) for name in names]
+    """The claims of one file; the next file has other models, so the programs of these are forgotten."""
+    reports = [check(name, scale, seed) for name in names]
+    forget_compiled_programs()
+    return reports
 
 
 def _neighbours(ids: Sequence[str]) -> list[list[str]]:

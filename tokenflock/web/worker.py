@@ -7,7 +7,6 @@ while the engine computes, and so that the process ends with the server, however
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import queue
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..compiled_programs import forget_compiled_programs
 from ..errors import InputError
 from . import wire
 from .messages import say
@@ -186,8 +186,7 @@ def _tidy_up(gib: float) -> None:
     A process that ended is replaced by a new one.
     """
     if _resident_gib() > gib:
-        sys.modules["jax"].clear_caches()
-        gc.collect()
+        forget_compiled_programs()
     if _resident_gib() > 2 * gib:
         os._exit(0)
 

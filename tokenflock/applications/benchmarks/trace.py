@@ -7,7 +7,6 @@ less what it held after the model was made and a few tokens had passed through i
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import json
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ...compiled_programs import return_free_memory
 from .core import OURS, BenchJob, Row, benchmark
 from .lenses import (
     ATTENTIONS,
@@ -179,16 +179,8 @@ def probe(contestant: str, model: str, n: int) -> dict[str, float]:
     look = PROBES[contestant](checkpoint_of(model))
     look(random_words(WARM_UP))
     words = random_words(n)
-    _return_free_memory()
+    return_free_memory()
     return {"gigabytes": taken_by(lambda: look(words))}
-
-
-def _return_free_memory() -> None:
-    """Free memory that the C library keeps for later would hide what the next call takes."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's own
-        if trim is not None:
-            trim(0)
 
 
 PROBES: dict[str, Callable[..., Callable[..., object]]] = {
