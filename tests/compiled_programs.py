@@ -9,8 +9,12 @@ import os
 from importlib import metadata
 from pathlib import Path
 
+from process_memory import resident_megabytes
+
 MAPS = Path("/proc/self/maps")
 MOST_MAPS = 30_000
+# What is still made after a look comes on top: a process stays below 1.5 GB.
+MOST_MEGABYTES = 900
 # To count maps takes milliseconds: only after so many more programs. Large ones, such as the Hessian of a
 # run, map hundreds of pages each, and must still stay below the limit.
 PROGRAMS_BETWEEN = 20
@@ -52,13 +56,17 @@ def count_programs():
 
 
 def make_room():
-    """Forget compiled programs once they fill most of what a process may map."""
+    """Forget compiled programs once they fill most of what a process may map or should hold."""
     global _made_at_last_look
     if _made - _made_at_last_look < PROGRAMS_BETWEEN or not MAPS.exists():
         return
     _made_at_last_look = _made
-    if len(MAPS.read_bytes().splitlines()) > MOST_MAPS:
+    if resident_megabytes() > MOST_MEGABYTES or _maps() > MOST_MAPS:
         forget_programs()
+
+
+def _maps():
+    return len(MAPS.read_bytes().splitlines())
 
 
 def forget_programs():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from compiled_programs import forget_programs, programs_made
-from peak_memory import begin_anew, peak_megabytes
+from process_memory import begin_anew, peak_megabytes
 
 SHOWN = 25
 PROPERTY = "cost"
