@@ -31,7 +31,7 @@ def picture() -> None:
 
 def phase_diagram(folder: str) -> None:
     """The published phase diagram on the circle, from its sweep."""
-    write_small_png(draw_sweep(flock.open_sweep(folder)), DOCS / "images" / "phase-diagram.png")
+    write_small_png(draw_sweep(flock.open(folder)), DOCS / "images" / "phase-diagram.png")
 
 
 def reference() -> None:

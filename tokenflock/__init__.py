@@ -23,6 +23,7 @@ open_doors(
     save="tokenflock.store:save",
     plot="tokenflock.plot:draw",
     animate="tokenflock.plot:animate",
+    open_training="tokenflock.applications.sentiment:open_training",
     view="tokenflock.web.notebook:make_view",
 )
 _look_up, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

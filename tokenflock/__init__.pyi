@@ -68,6 +68,7 @@ from .observables import entropy as entropy
 from .observables import free_energy as free_energy
 from .observables import order_parameter as order_parameter
 from .observables import speed as speed
+from .records import open as open
 from .records import runs as runs
 from .reduce import Dense as Dense
 from .reduce import GpuKernel as GpuKernel
@@ -81,9 +82,7 @@ from .starts import equiangular as equiangular
 from .starts import gaussian as gaussian
 from .starts import perturbed as perturbed
 from .starts import uniform as uniform
-from .store import open as open
 from .sweeps.api import sweep as sweep
-from .sweeps.checked_reading import open_sweep as open_sweep
 from .terms import Attention as Attention
 from .terms import Drift as Drift
 from .terms import Potential as Potential

@@ -63,6 +63,7 @@ MOVED = {
     "Observable": "observables.Observable",
     "pair_fraction": "observables.pair_fraction",
     "peaks": "observables.peaks",
+    "open_sweep": "open",
     "PeriLN": "normalisation.PeriLN",
     "Physical": "integrate.Physical",
     "PositiveSemidefinite": "random_weights.PositiveSemidefinite",

@@ -152,7 +152,7 @@ def read(path: str | Path) -> Trajectory:
     if not found:
         raise StoreError(f"{folder} does not exist")
     if folder.name == SWEEP_STORE or (folder / SWEEP_STORE).exists():
-        raise StoreError(f"{folder} holds a sweep, not one run; open it with tokenflock.open_sweep")
+        raise StoreError(f"{folder} holds a sweep, not one run; open it with tokenflock.open")
     if (folder / STORE).exists():
         return read_store(folder / STORE)
     if (folder / SEGMENTS).exists():
@@ -298,7 +298,3 @@ def _total_health(reports: list[dict[str, Any]]) -> dict[str, Any]:
 def remove_segments(folder: Path) -> None:
     """Drop the parts of a run once the whole is stored."""
     shutil.rmtree(folder / SEGMENTS, ignore_errors=True)
-
-
-# The public name: `flock.open(path)`.
-open = read

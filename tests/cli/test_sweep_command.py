@@ -95,7 +95,7 @@ def test_a_sweep_from_start_to_picture(spec, tmp_path):
     assert names in " ".join(result.stdout.split())
     assert "tiny: 100%, 12/12 cells" in result.stderr
     assert (folder / "figure.png").read_bytes()[:4] == b"\x89PNG"
-    assert flock.open_sweep(folder).sizes["beta"] == 3
+    assert flock.open(folder).sizes["beta"] == 3
     # Resumed, it is finished; without its picture, it gets one.
     (folder / "figure.png").unlink()
     again = call("--resume", "--out", folder.relative_to(tmp_path), "--json", *ALONE)

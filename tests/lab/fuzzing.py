@@ -66,7 +66,7 @@ def _check_result(folder, is_sweep, first):
     hidden = [item.name for item in folder.rglob(".*") if item.name.startswith(".writing")]
     assert not hidden, f"half-written {hidden}"
     try:
-        opened = flock.open_sweep(folder) if is_sweep else flock.open(folder).dataset
+        opened = flock.open(folder) if is_sweep else flock.open(folder).dataset
         opened.load()
     except TokenflockError as error:
         raise AssertionError(f"cannot be opened: {error}") from error

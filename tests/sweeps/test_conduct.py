@@ -72,7 +72,7 @@ def test_the_summary_is_the_answer_and_lies_in_the_folder(finished):
 def test_batches_change_no_number(finished, tmp_path):
     other = parse_sweep(TINY, ["sweep.batch=5"])
     conduct(other, tmp_path / "batch", ALONE)
-    one, two = flock.open_sweep(finished), flock.open_sweep(tmp_path / "batch")
+    one, two = flock.open(finished), flock.open(tmp_path / "batch")
     for name in one:
         assert np.array_equal(one[name].values, two[name].values, equal_nan=True), name
 
@@ -125,7 +125,7 @@ def test_failed_cells_are_recorded_and_the_rest_goes_on(tmp_path):
     assert (summary["failed"], summary["ok"]) == (4, True)
     assert summary["failures"][0]["coordinates"] == {"radius": 9.0, "seed": 0}
     assert "radius must lie in (0, pi], got 9.0" in summary["failures"][0]["error"]
-    data = flock.open_sweep(tmp_path / "a")
+    data = flock.open(tmp_path / "a")
     assert (data["outcome"].values == ERROR).sum(axis=1).tolist() == [0, 0, 4]
     # Failed cells are done: they are computed again only if that is asked for.
     (tmp_path / "a" / "summary.json").unlink()
@@ -212,7 +212,7 @@ def test_overwrite_replaces_the_sweep_and_nothing_else(copy):
     other = parse_sweep(TINY, ["sweep.seed=7"])
     summary = conduct(other, copy, Wishes(overwrite=True, workers=1))
     assert summary["computed"] == 12
-    assert flock.open_sweep(copy).attrs["id"] == other.id
+    assert flock.open(copy).attrs["id"] == other.id
     assert (copy / "notes.txt").read_text() == "mine"
     assert not (copy / "figure.png").exists()
 

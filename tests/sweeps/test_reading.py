@@ -11,6 +11,8 @@ from made_sweeps import contents, made_layout, made_result, made_sweep, write_bl
 import tokenflock as flock
 from tokenflock.errors import StoreError
 from tokenflock.results.names import JOURNAL, SWEEP_STORE
+from tokenflock.store import read
+from tokenflock.sweeps.checked_reading import open_sweep
 from tokenflock.sweeps.store import SweepStore
 
 SWEEP = made_sweep()
@@ -25,7 +27,7 @@ def store(tmp_path):
 
 def test_the_dataset_is_labelled_by_the_sweep(store):
     write_blocks(store)
-    dataset = flock.open_sweep(store.folder)
+    dataset = flock.open(store.folder)
     assert dataset["energy"].dims == ("beta", "pair", "seed", "time")
     assert dataset["outcome"].dims == ("beta", "pair", "seed")
     assert dataset["beta"].values.tolist() == [1.0, 3.0, 5.0]
@@ -51,7 +53,7 @@ def test_the_dataset_is_labelled_by_the_sweep(store):
 
 def test_every_number_is_where_it_belongs(store):
     write_blocks(store)
-    dataset = flock.open_sweep(store.folder)
+    dataset = flock.open(store.folder)
     for index in range(GRID.block_count):
         block = GRID.block(index)
         for name, values in made_result(block, LAYOUT).arrays.items():
@@ -61,29 +63,29 @@ def test_every_number_is_where_it_belongs(store):
 
 def test_an_unfinished_sweep_opens_as_far_as_it_is_done(store):
     write_blocks(store, [1, 4])
-    dataset = flock.open_sweep(store.folder)
+    dataset = flock.open(store.folder)
     done = np.zeros(GRID.shape, dtype=bool)
     for index in (1, 4):
         done[GRID.block(index).region] = True
     assert np.array_equal(~np.isnan(dataset["energy"].values).any(axis=-1), done)
     assert np.array_equal(dataset["outcome"].values != -2, done)
     assert (dataset.attrs["cells"], dataset.attrs["cells_done"]) == (30, done.sum())
-    assert flock.open_sweep(
-        SweepStore.open(store.folder, SWEEP, LAYOUT).folder / SWEEP_STORE
-    ).equals(dataset)
+    assert flock.open(SweepStore.open(store.folder, SWEEP, LAYOUT).folder / SWEEP_STORE).equals(
+        dataset
+    )
 
 
 def test_failed_cells_are_counted(store):
     with store.lock():
         store.write(GRID.block(0), made_result(GRID.block(0), LAYOUT, {0: "broke", 2: "broke"}))
-    assert flock.open_sweep(store.folder).attrs["cells_failed"] == 2
+    assert flock.open(store.folder).attrs["cells_failed"] == 2
 
 
 def test_chunks_that_were_not_committed_are_not_seen(store):
     write_blocks(store, [0, 1])
     journal = store.folder / JOURNAL
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:2]))
-    dataset = flock.open_sweep(store.folder)
+    dataset = flock.open(store.folder)
     assert dataset.attrs["cells_done"] == GRID.block(0).size
     assert np.isnan(dataset["energy"].values[GRID.block(1).region]).all()
     assert not np.isnan(dataset["energy"].values[GRID.block(0).region]).any()
@@ -91,7 +93,7 @@ def test_chunks_that_were_not_committed_are_not_seen(store):
 
 def test_arrays_are_read_when_they_are_used(store):
     write_blocks(store)
-    dataset = flock.open_sweep(store.folder)
+    dataset = flock.open(store.folder)
     for name in ("energy", "diameter"):
         for chunk in (store.folder / SWEEP_STORE / name).glob("c.2*"):
             chunk.unlink()
@@ -104,21 +106,21 @@ def test_arrays_are_read_when_they_are_used(store):
 def test_a_damaged_chunk_is_refused_when_it_is_read(store, how):
     write_blocks(store)
     damage(store.folder / SWEEP_STORE / "steps" / "c.1.0.1", how, np.random.default_rng(2))
-    dataset = flock.open_sweep(store.folder, verify=False)
+    dataset = flock.open(store.folder, verify=False)
     assert (dataset["steps"].isel(beta=0).values >= 0).all()
     with pytest.raises(
         StoreError, match=r"steps at beta = 3, pair = 0, seed = 3 to 4 .*c\.1\.0\.1"
     ):
         _ = dataset["steps"].values
     with pytest.raises(StoreError, match="--resume"):
-        flock.open_sweep(store.folder)
+        flock.open(store.folder)
 
 
 def test_other_readers_find_a_changed_chunk_too(store):
     write_blocks(store)
     place = store.folder / SWEEP_STORE / "energy" / "c.0.0.0.0"
     with xr.open_zarr(store.folder / SWEEP_STORE, consolidated=False, chunks=None) as plain:
-        assert plain.drop_vars("law").equals(flock.open_sweep(store.folder).drop_vars("law"))
+        assert plain.drop_vars("law").equals(flock.open(store.folder).drop_vars("law"))
     sound = place.read_bytes()
     for number in range(20):
         damage(place, "flip", np.random.default_rng(number))
@@ -136,36 +138,38 @@ def test_many_damages_are_told_in_one_sentence(store):
         for chunk in (store.folder / SWEEP_STORE / name).glob("c.*"):
             chunk.unlink()
     with pytest.raises(StoreError, match=f"and {2 * GRID.block_count - 3} more") as caught:
-        flock.open_sweep(store.folder)
+        flock.open(store.folder)
     assert len(str(caught.value)) < 1000
 
 
 def test_a_dataset_travels_between_processes(store):
     write_blocks(store)
-    dataset = flock.open_sweep(store.folder)
+    dataset = flock.open(store.folder)
     assert pickle.loads(pickle.dumps(dataset)).equals(dataset)
 
 
 def test_reading_changes_nothing(store):
     write_blocks(store, [0])
     before = contents(store.folder)
-    flock.open_sweep(store.folder).load()
+    flock.open(store.folder).load()
     assert contents(store.folder) == before
 
 
 def test_what_is_no_sweep_is_a_sentence(store, tmp_path):
     with pytest.raises(StoreError, match="does not exist"):
-        flock.open_sweep(tmp_path / "nothing")
+        flock.open(tmp_path / "nothing")
     with pytest.raises(StoreError, match=r"not the folder of a sweep.*tokenflock\.open"):
-        flock.open_sweep(tmp_path)
+        open_sweep(tmp_path)
     with pytest.raises(StoreError, match="cannot open"):
-        flock.open_sweep("a" * 5000)
+        flock.open("a" * 5000)
     (store.folder / JOURNAL).unlink()
     with pytest.raises(StoreError, match=r"journal\.jsonl is missing"):
-        flock.open_sweep(store.folder)
+        flock.open(store.folder)
 
 
-def test_opening_a_sweep_as_a_run_points_to_the_right_name(store):
+def test_the_store_may_be_named_and_what_reads_runs_alone_says_how(store):
+    write_blocks(store)
+    assert flock.open(store.folder / SWEEP_STORE).equals(flock.open(store.folder))
     for path in (store.folder, store.folder / SWEEP_STORE):
-        with pytest.raises(StoreError, match="open_sweep"):
-            flock.open(path)
+        with pytest.raises(StoreError, match=r"holds a sweep.* with tokenflock\.open"):
+            read(path)

@@ -91,7 +91,7 @@ def sweep(
     Cells that fail are recorded and the sweep goes on. The numbers depend neither on workers nor on
     batches, nor on how often it was interrupted.
 
-    Read it in Python: `data = tokenflock.open_sweep("runs/mine"); data["clusters"].mean("seed")`
+    Read it in Python: `data = tokenflock.open("runs/mine"); data["clusters"].mean("seed")`
 
     Exit codes: 0 fine, 1 every cell failed or it was stopped, 2 bad usage or input, 130 interrupted
     (Ctrl-C, or the SIGTERM of a batch system).

@@ -1,4 +1,4 @@
-"""Any result as one labelled dataset: runs and traces in memory, sweeps read from disk as they are used."""
+"""Opening any result: runs and traces in memory, sweeps read from disk as they are used, trained models."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..doors import door
+from ..errors import InputError, StoreError
 from ..results.identity import PART_OF, require_same
-from ..results.names import INITIAL, SEGMENTS, STORE, SWEEP_STORE
+from ..results.names import INITIAL, SEGMENTS, STORE, SWEEP_STORE, TRAINING
 from .facts import Facts, read_facts
 from .finding import attributes, store_of
 
@@ -39,6 +40,34 @@ class Result:
         from ..store import read
 
         return read(self.folder).dataset
+
+
+def open(path: str | Path, *, verify: bool = True) -> Any:
+    """What is stored in a folder: whatever computed it gave the same.
+
+    A run or a trace is a Trajectory, finished or not; a sweep an xarray.Dataset, whose arrays are read when
+    they are used; a training its trained classifier. A store (trajectory.zarr, sweep.zarr) may be named, too.
+
+    verify -- read every file of a sweep once and refuse a damaged one now; without it a damaged chunk is
+        refused when it is read. Runs and trainings are always read whole, and checked.
+    """
+    folder = Path(path)
+    try:
+        if not folder.exists():
+            raise StoreError(f"{folder} does not exist")
+        is_sweep = folder.name == SWEEP_STORE or (folder / SWEEP_STORE).exists()
+        is_training = (folder / TRAINING).exists()
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot open {str(path)!r}: {error}") from error
+    if is_sweep:
+        from ..sweeps.checked_reading import open_sweep
+
+        return open_sweep(folder, verify)
+    if is_training:
+        return door("open_training")(folder)
+    from ..store import read
+
+    return read(folder)
 
 
 def find_result(path: str | Path) -> Result:

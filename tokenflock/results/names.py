@@ -11,9 +11,10 @@ INITIAL = "initial.zarr"
 # A sweep: its dataset, and which blocks are done.
 SWEEP_STORE = "sweep.zarr"
 JOURNAL = "journal.jsonl"
-# What was asked for.
+# What was asked for: of a run, a sweep, a training.
 RUN_SPEC = "spec.toml"
 SWEEP_SPEC = "sweep.toml"
+TRAINING = "training.json"
 # What came out: written last, so that whatever has it is finished.
 SUMMARY = "summary.json"
 FIGURE = "figure.png"

@@ -72,7 +72,7 @@ def _folder(path: Path) -> Path:
         raise StoreError(f"cannot open {str(path)!r}: {error}") from error
     if not is_sweep:
         raise StoreError(
-            f"{path} is not the folder of a sweep (no {SWEEP_STORE}); open a run with tokenflock.open"
+            f"{path} is not the folder of a sweep (no {SWEEP_STORE}); open other results with tokenflock.open"
         )
     return folder
 

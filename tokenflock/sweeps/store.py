@@ -129,7 +129,7 @@ class SweepStore:
             raise StoreError(
                 f"{self.folder} was begun by release 0.1 and is not finished ({JOURNAL} is of the format "
                 f"{OLD_FORMAT}, and {FORMAT} is needed to go on); read what is done with "
-                "tokenflock.open_sweep, and start the sweep again with --overwrite or another --out"
+                "tokenflock.open, and start the sweep again with --overwrite or another --out"
             )
 
     def require_place(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from small_trainings import SMALL, few_reviews
 
+import tokenflock as flock
 from tokenflock.applications.sentiment import make_reviews, open_training, synthetic_reviews, train
 from tokenflock.applications.sentiment.classifier import hard
 from tokenflock.applications.sentiment.fit import BASELINE, NETWORK, score, start, train_epoch
@@ -240,7 +241,7 @@ def test_vectors_that_do_not_fit_are_refused_before_anything_is_written(tmp_path
 
 def test_test_reviews_without_a_known_word_leave_a_picture_without_leaders(finished, tmp_path):
     out, result = finished
-    model = open_training(out)
+    model = flock.open(out)
     nobody = {**result, "leaders": {**result["leaders"], "words": []}}
     draw(nobody, model.classifier, model.vocabulary, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"

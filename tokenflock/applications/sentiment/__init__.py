@@ -2,7 +2,7 @@
 
 reviews = training.read_reviews(Path("reviews.csv"))
 result = training.train(reviews, training.Settings(d=2), Path("runs/reviews"), source="reviews.csv")
-training.open_training("runs/reviews").explain("a wonderful film")
+flock.open("runs/reviews").explain("a wonderful film")
 """
 
 from .classifier import Classifier as Classifier

@@ -25,10 +25,11 @@ from pydantic import BaseModel
 from ...errors import InputError, StoreError
 from ...results.atomic import making, write_file
 from ...results.identity import PART_OF, Identity, digest, require_same
+from ...results.names import TRAINING
 from ...results.places import check_place
 from .stored import TrainingFacts, TrainingReport, require_shape
 
-TRAINING, CHECKPOINT, MODEL = "training.json", "checkpoint.eqx", "model.eqx"
+CHECKPOINT, MODEL = "checkpoint.eqx", "model.eqx"
 REPORT, PICTURE = "report.json", "report.png"
 OWN = (CHECKPOINT, MODEL, REPORT, PICTURE, TRAINING)
 FORMAT = "tokenflock-sentiment-2"
