@@ -5,8 +5,6 @@ between files, which then cost the same in any order and in any process, and in 
 mapped.
 """
 
-import os
-from importlib import metadata
 from pathlib import Path
 
 from process_memory import resident_megabytes
@@ -19,22 +17,7 @@ MOST_MEGABYTES = 900
 # run, map hundreds of pages each, and must still stay below the limit.
 PROGRAMS_BETWEEN = 20
 
-# The same programs, less optimised: made in a third of the time, and small ones run as fast.
-QUICK = (
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-)
-
 _made, _made_at_last_look, _made_at_last_clearing = 0, 0, 0
-
-
-def compile_quickly():
-    """Before JAX is loaded: compiling is most of what tests cost. What the environment says already is kept.
-
-    XLA ends the process over a flag that it does not know, so only versions that were tried are told.
-    """
-    if metadata.version("jaxlib").startswith("0.10."):
-        os.environ.setdefault("XLA_FLAGS", QUICK)
 
 
 def _count(event, duration, **details):

@@ -10,8 +10,10 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import matplotlib as mpl  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-from compiled_programs import compile_quickly, count_programs, make_room  # noqa: E402
+from compiled_programs import count_programs, make_room  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
+
+from tokenflock.compiled_programs import compile_quickly  # noqa: E402
 
 pytest_plugins = ["suite_cost", "brute_force"]
 CHECKED = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..compiled_programs import compile_quickly
 from .errors import INTERRUPTED
 from .scale import Scale
 
@@ -55,6 +56,9 @@ def check(
     Exit codes: 0 all hold, 1 a claim fails or a run broke off, 2 bad usage or input,
     3 inconclusive, 130 interrupted.
     """
+    if scale is Scale.quick:
+        # Most of what a claim costs at this size is compiling it.
+        compile_quickly()
     from ..ledger.batch import summary
 
     chosen = _chosen(claim, paper, settings)
