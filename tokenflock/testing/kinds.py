@@ -22,7 +22,7 @@ from ..reduce import Dense, GpuKernel, Reduction, Spectral, Tiled
 from ..space import Sphere
 from ..terms import Attention
 from ..weights import Weights
-from .samples import BETA, as_tokens, points_of, tilted_gaussian, tokens
+from .samples import BETA, as_tokens, field_at_tokens, points_of, tilted_gaussian, tokens
 from .suite import Findings, Suite, close
 
 ROUNDING = 1e-12
@@ -62,15 +62,13 @@ def _attention(kind: Kind, mask: Mask | None = None, matrices: bool = True) -> A
     return Attention(weights, BETA, kind, Full() if mask is None else mask)
 
 
-def _field(term: Attention, mu: Measure, reduction: Reduction | None = None) -> Array:
-    return term.field(0.0, mu.points, mu, reduction or Dense())
-
-
 def _permuted(kind: Kind, mu: Measure) -> None:
     order = np.random.default_rng(1).permutation(mu.n)
     term = _attention(kind)
     moved = Measure(mu.space, mu.points[order], mu.weights[order])
-    close(_field(term, moved), _field(term, mu)[order], ROUNDING, "permuted tokens")
+    close(
+        field_at_tokens(term, moved), field_at_tokens(term, mu)[order], ROUNDING, "permuted tokens"
+    )
 
 
 def _split(kind: Kind, mu: Measure) -> None:
@@ -78,7 +76,7 @@ def _split(kind: Kind, mu: Measure) -> None:
     points = jnp.concatenate([mu.points, mu.points[:1]])
     weights = jnp.concatenate([mu.weights[:1] / 2, mu.weights[1:], mu.weights[:1] / 2])
     term, halved = _attention(kind), Measure(mu.space, points, weights)
-    close(_field(term, halved)[: mu.n], _field(term, mu), 1e-9, "a split token")
+    close(field_at_tokens(term, halved)[: mu.n], field_at_tokens(term, mu), 1e-9, "a split token")
 
 
 def _averages(kind: Kind, mu: Measure) -> None:
@@ -90,9 +88,11 @@ def _averages(kind: Kind, mu: Measure) -> None:
 
 def _tangent(kind: Kind, mu: Measure) -> None:
     term = _attention(kind, matrices=False)
-    whole = mu.space.project(mu.points, _field(term, mu))
+    whole = mu.space.project(mu.points, field_at_tokens(term, mu))
     less = mu.space.project(mu.points, term.tangent_field(0.0, mu.points, mu, Dense()))
-    close(less, whole, 1e-10, "the tangent field", float(jnp.max(jnp.abs(_field(term, mu)))))
+    close(
+        less, whole, 1e-10, "the tangent field", float(jnp.max(jnp.abs(field_at_tokens(term, mu))))
+    )
 
 
 def _causal(kind: Kind, mu: Measure) -> None:
@@ -101,7 +101,12 @@ def _causal(kind: Kind, mu: Measure) -> None:
     kind.check_mask(mask)
     term, half = _attention(kind, mask), mu.n // 2
     later = mu.at(mu.points.at[half:].set(-mu.points[half:]))
-    close(_field(term, later)[:half], _field(term, mu)[:half], ROUNDING, "the first tokens")
+    close(
+        field_at_tokens(term, later)[:half],
+        field_at_tokens(term, mu)[:half],
+        ROUNDING,
+        "the first tokens",
+    )
 
 
 def _derivative(kind: Kind, mu: Measure) -> None:
@@ -112,7 +117,7 @@ def _derivative(kind: Kind, mu: Measure) -> None:
 
     def along(step: Array) -> Array:
         moved = mu.at(mu.points + step * turn)
-        return _field(term, moved)
+        return field_at_tokens(term, moved)
 
     slope = jax.jit(lambda: jax.jvp(along, (jnp.zeros(()),), (jnp.ones(()),))[1])()
     step = 1e-5
@@ -125,7 +130,7 @@ def _batch(kind: Kind, mu: Measure) -> None:
     betas = jnp.asarray([0.4, BETA])
 
     def at(beta: Array) -> Array:
-        return _field(dataclasses.replace(term, beta=beta), mu)
+        return field_at_tokens(dataclasses.replace(term, beta=beta), mu)
 
     close(jax.vmap(at)(betas), jnp.stack([at(beta) for beta in betas]), 1e-10, "betas")
 
@@ -136,7 +141,7 @@ def _reduced(kind: Kind, mask: Mask, reduction: Reduction, tolerance: float) -> 
     kind.check_mask(mask)
     term = _attention(kind, mask, matrices=False)
     settled = reduction.settle([term.task(mu)])
-    close(_field(term, mu, settled), _field(term, mu), tolerance, "the sums")
+    close(field_at_tokens(term, mu, settled), field_at_tokens(term, mu), tolerance, "the sums")
 
 
 def _primitive(kind: Kind) -> None:
@@ -161,7 +166,7 @@ def _energy(kind: Kind, mu: Measure) -> None:
     model = _plain(kind)
     slope = jax.grad(lambda x: _read(energy, model, mu.at(x)))(mu.points) / mu.weights[:, None]
     slope = mu.space.project(mu.points, slope)
-    field = mu.space.project(mu.points, _field(_attention(kind, matrices=False), mu))
+    field = mu.space.project(mu.points, field_at_tokens(_attention(kind, matrices=False), mu))
     if kind.averages:
         lengths = jnp.linalg.norm(slope, axis=-1, keepdims=True)
         slope = slope * jnp.linalg.norm(field, axis=-1, keepdims=True) / lengths
@@ -197,12 +202,14 @@ def _density(kind: Kind) -> None:
     here = scheme.measure(density.state)
     moved = scheme.transport(model, 0.0, density.state)
     # d/dt int f dmu = int grad f . v dmu for f = x_1 x_2^2; no symmetry of the law makes it vanish.
-    velocity = here.space.project(here.points, _field(_attention(kind, matrices=False), here))
+    velocity = here.space.project(
+        here.points, field_at_tokens(_attention(kind, matrices=False), here)
+    )
     slope = jax.vmap(jax.grad(lambda x: x[0] * x[1] ** 2))(here.points)
     wanted = here.weights @ jnp.sum(slope * velocity, axis=-1)
     values = here.points[:, 0] * here.points[:, 1] ** 2
     found = jnp.mean(values * scheme.values(moved))  # pyright: ignore[reportAttributeAccessIssue]
-    size = float(jnp.max(jnp.abs(_field(_attention(kind, matrices=False), here))))
+    size = float(jnp.max(jnp.abs(field_at_tokens(_attention(kind, matrices=False), here))))
     close(found, wanted, 1e-8, "the transport of a density", size)
 
 

@@ -8,10 +8,10 @@ from jaxtyping import Array
 
 from ..kinds import Sigmoid, Softmax
 from ..masks import Mask
-from ..reduce import Dense, GpuKernel, Reduction, Spectral, Tiled
+from ..reduce import GpuKernel, Reduction, Spectral, Tiled
 from ..space import Sphere
 from ..terms import Attention
-from .samples import BETA, tokens
+from .samples import BETA, field_at_tokens, tokens
 from .suite import Findings, Suite, close
 
 N = 11
@@ -81,5 +81,5 @@ def _reduced(mask: Mask, reduction: Reduction, tolerance: float) -> None:
     for kind in kinds:
         term = Attention(None, BETA, kind, mask)
         settled = reduction.settle([term.task(mu)])
-        found = term.field(0.0, mu.points, mu, settled)
-        close(found, term.field(0.0, mu.points, mu, Dense()), tolerance, f"with {kind.name}")
+        found = field_at_tokens(term, mu, settled)
+        close(found, field_at_tokens(term, mu), tolerance, f"with {kind.name}")
