@@ -208,7 +208,7 @@ def test_densities_are_transformed_like_tokens():
     change = slope(f, 0.5)
     assert jax.jit(f)(0.5) == pytest.approx(float(f(0.5)), rel=1e-12)
     assert jax.jit(jax.grad(f))(0.5) == pytest.approx(change, rel=1e-6)
-    assert jax.jacfwd(f)(0.5) == pytest.approx(change, rel=1e-6)
+    assert jax.jit(jax.jacfwd(f))(0.5) == pytest.approx(change, rel=1e-6)
 
 
 def test_coefficients_that_are_zero_have_second_derivatives():
@@ -223,7 +223,7 @@ def test_coefficients_that_are_zero_have_second_derivatives():
         )
         return 1e3 * jnp.sum(jnp.sin(run.array("final_state")))
 
-    assert jax.hessian(f)(1.0) == pytest.approx(curvature(f, 1.0, 1e-2), rel=1e-3)
+    assert jax.jit(jax.hessian(f))(1.0) == pytest.approx(curvature(f, 1.0, 1e-2), rel=1e-3)
 
 
 def test_numbers_of_the_call_and_of_starts_may_be_traced():
