@@ -41,7 +41,7 @@ def list_runs(
 def _row(record: Record) -> dict[str, Any]:
     from ..records.facts import COLUMNS
 
-    row = {column: record.value(column) for column in COLUMNS}
+    row = {column: _finite(record.value(column)) for column in COLUMNS}
     axes = {
         path: {"count": len(values), "first": _finite(values[0]), "last": _finite(values[-1])}
         for axis in record.facts.axes

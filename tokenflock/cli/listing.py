@@ -46,9 +46,9 @@ def list_things(
     - A search: `tokenflock list runs --where "beta > 4 and model == 'SA'" --sort -created`
 
     A condition is SQL's: == != < > and or not in like between, texts in single quotes. Columns are path,
-    kind, title, model, label, id, outcome, created, seconds, version, device, cells, done, failed, and the
-    settings of a spec: beta, n, t1, or with their path where several are nested alike: "tokens.seed". A
-    sweep is listed if any of its cells fulfils it.
+    kind, title, model, label, id, outcome, created, seconds, version, device, cells, done, failed, damage,
+    and the settings of a spec: beta, n, t1, or with their path where several are nested alike:
+    "tokens.seed". A sweep is listed if any of its cells fulfils it.
     """
     if what is Thing.runs:
         from .list_runs import list_runs

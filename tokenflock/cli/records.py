@@ -163,7 +163,8 @@ def _outcome(content: dict[str, Any]) -> str:
         done = content.get("done")
         told += f", {'?' if done is None else done} of {content['cells']} cells done"
         told += f", {content['failed']} failed" if content.get("failed") else ""
-    return f"{told}: {content['advice']}" if content.get("advice") else told
+    said = content.get("damage") or content.get("advice")
+    return f"{told}: {said}" if said else told
 
 
 def _print_failures(screen: Any, failures: list[dict[str, Any]]) -> None:

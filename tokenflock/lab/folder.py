@@ -17,12 +17,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, StoreError
 from ..results.atomic import complete_folder, write_file
 from ..results.identity import require_same
 from ..results.locking import Writer
 from ..results.names import FIGURE, FILMS, INITIAL, RUN_SPEC, SCRATCH, SEGMENTS, STORE, SUMMARY
-from ..results.own_files import read_object
+from ..results.own_files import read_object, required_object
 from ..results.places import check_parent, look_at
 from ..results.strict_json import is_deeper_than
 from ..store import segment_paths, write
@@ -111,20 +111,14 @@ def require_own_summary(
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """The summary of a run that is finished in every respect, or None."""
     try:
-        found = json.loads((folder / SUMMARY).read_bytes(), parse_constant=_no_constant)
-    except (OSError, ValueError, RecursionError):
+        found = required_object(folder / SUMMARY)
+    except StoreError:
         return None
     return found if _is_summary(found) and (folder / STORE).exists() else None
 
 
-def _is_summary(found: Any) -> bool:
+def _is_summary(found: dict[str, Any]) -> bool:
     """Whether a file holds what `write_summary` wrote; another is made anew from the store."""
-    return (
-        isinstance(found, dict)
-        and not is_deeper_than(found, DEEPEST_SUMMARY)
-        and all(isinstance(found.get(name), kind) for name, kind in SUMMARY_ENTRIES.items())
+    return not is_deeper_than(found, DEEPEST_SUMMARY) and all(
+        isinstance(found.get(name), kind) for name, kind in SUMMARY_ENTRIES.items()
     )
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number of strict JSON")

@@ -65,6 +65,8 @@ def list_records(
         found.records = list(_fulfilling(found, condition))
     if sort is not None and found.records:
         found.records = _sorted(found, sort)
+    damaged = ((record.path, record.value("damage")) for record in found.records)
+    found.notes += [f"{path} is damaged: {why}" for path, why in damaged if why is not None]
     return found
 
 
@@ -72,8 +74,9 @@ def runs(folder: str | Path | None = None, where: str | None = None) -> pd.DataF
     """Stored runs, traces and sweeps in a folder (default: runs, or here), one row each.
 
     Columns are path, kind, title, model, label, id, outcome, created, seconds, version, device, cells,
-    done and failed, then every scalar of the specs, by its last key if it is the least nested one with
-    this key (beta: model.beta), else by its path.
+    done, failed and damage, then every scalar of the specs, by its last key if it is the least nested one
+    with this key (beta: model.beta), else by its path. A result whose files cannot be understood has the
+    outcome "damaged", and `damage` says why.
     A setting that a sweep varies has no value in its row; `matching` counts its cells that fulfil
     `where`, a condition such as "beta > 4 and model == 'SA'".
     """

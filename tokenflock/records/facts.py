@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,17 @@ from ..results.names import (
     SUMMARY,
     SWEEP_FORMAT,
     SWEEP_SPEC,
+    SWEEP_STORE,
 )
-from ..results.own_files import is_own_file, read_object
+from ..results.own_files import LARGEST_OBJECT, is_own_file, required_object
 from .axes import RecordAxis, swept_axes, swept_paths
 from .finding import attributes, store_of
 
 COLUMNS = (
     *("path", "kind", "title", "model", "label", "id", "outcome", "created", "seconds"),
-    *("version", "device", "cells", "done", "failed"),
+    *("version", "device", "cells", "done", "failed", "damage"),
 )
+DAMAGED = "damaged"
 Scalar = str | int | float | bool
 DEEPEST_SETTING, MOST_SETTINGS = 8, 2_000
 LONGEST_TEXT = 2_000
@@ -79,20 +81,70 @@ def stamp(folder: Path) -> str:
 
 
 def read_facts(folder: Path) -> Facts | None:
-    """The facts of a folder, or None if it holds no result."""
+    """The facts of a folder, or None if it holds no result; of a damaged one what is wrong with it.
+
+    One folder must not hide the others: whatever its files hold, this returns.
+    """
+    try:
+        return facts_of(folder)
+    except StoreError as error:
+        return _damaged(folder, str(error))
+    # A stranger's files may raise anything.
+    except Exception as error:
+        return _damaged(folder, f"{type(error).__name__}: {error}")
+
+
+def facts_of(folder: Path) -> Facts | None:
+    """As `read_facts`; raises where the files of a result cannot be understood."""
     store = store_of(folder)
     labels = None if store is None else attributes(store)
-    if store is None or labels is None:
+    if store is None:
         return None
-    summary = read_object(folder / SUMMARY) if store != folder else {}
-    if summary.get("id") not in (None, labels.get("id")):
-        # Of another result that was in this folder.
-        summary = {}
+    if labels is None:
+        _require_label(folder, store)
+        return None
+    summary, damage = _summary(folder, labels) if store != folder else ({}, None)
     if labels.get("format") == RUN_FORMAT:
-        return _run_facts(store, labels, summary)
-    if labels.get("format") == SWEEP_FORMAT:
-        return _sweep_facts(folder, store, labels, summary)
-    return None
+        facts = _run_facts(store, labels, summary)
+    elif labels.get("format") == SWEEP_FORMAT:
+        facts = _sweep_facts(folder, store, labels, summary)
+    else:
+        return None
+    return facts if damage is None else called_damaged(facts, damage)
+
+
+def called_damaged(facts: Facts, damage: str) -> Facts:
+    """The same facts of a result that is not as it was written."""
+    told = {"outcome": DAMAGED, "damage": readable(damage)}
+    return replace(facts, columns={**facts.columns, **told})
+
+
+def _damaged(folder: Path, damage: str) -> Facts:
+    """All that is known of a result that cannot be understood."""
+    columns = dict.fromkeys(COLUMNS[1:])
+    columns["kind"] = "sweep" if os.path.lexists(folder / SWEEP_STORE) else "run"
+    return called_damaged(Facts(columns), damage)
+
+
+def _require_label(folder: Path, store: Path) -> None:
+    """Refuse a store under one of our names whose label is there and says nothing."""
+    label = store / METADATA
+    # A folder with a label of its own may be any Zarr array; one that is too large is read when opened.
+    if store == folder or not os.path.lexists(label) or label.lstat().st_size > LARGEST_OBJECT:
+        return
+    required_object(label)
+
+
+def _summary(folder: Path, labels: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """What a summary says, if it is one of this result, and what is wrong with it."""
+    if not os.path.lexists(folder / SUMMARY):
+        return {}, None
+    try:
+        found = required_object(folder / SUMMARY)
+    except StoreError as error:
+        return {}, str(error)
+    # Else of another result that was in this folder.
+    return (found if found.get("id") in (None, labels.get("id")) else {}), None
 
 
 def _run_facts(store: Path, labels: dict[str, Any], summary: dict[str, Any]) -> Facts:
@@ -115,6 +167,7 @@ def _run_facts(store: Path, labels: dict[str, Any], summary: dict[str, Any]) -> 
         "cells": None,
         "done": None,
         "failed": None,
+        "damage": None,
     }
     return Facts(columns, settings_of(spec), tuple(axes))
 
@@ -142,6 +195,7 @@ def _sweep_facts(
         "cells": cells,
         "done": done,
         "failed": failed,
+        "damage": None,
     }
     return Facts(columns, settings, axes, repeats)
 
@@ -161,12 +215,9 @@ def journal_progress(folder: Path) -> tuple[int | None, int | None]:
     # Only here, since it needs numpy: most folders hold runs.
     from ..sweeps.journal import Journal
 
-    try:
-        journal = Journal(folder / JOURNAL)
-    except StoreError:
-        return None, None
+    journal = Journal(folder / JOURNAL)
     if journal.header is None:
-        return None, None
+        raise StoreError(f"{folder / JOURNAL} has no first line of a sweep")
     grid = journal.header.grid
     return sum(grid.block(index).size for index in journal.done), journal.failed
 
