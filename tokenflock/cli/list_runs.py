@@ -19,12 +19,17 @@ AFTER = ("outcome", "created", "seconds")
 
 
 def list_runs(
-    folders: list[Path], where: str | None, sort: str | None, rebuild: bool, as_json: bool
+    folders: list[Path],
+    where: str | None,
+    sort: str | None,
+    rebuild: bool,
+    as_json: bool,
+    verify: bool = False,
 ) -> None:
     """Print the results in some folders that fulfil a condition."""
     from ..records.catalogue import list_records
 
-    found = list_records(folders, where, sort, rebuild)
+    found = list_records(folders, where, sort, rebuild, verify)
     for note in found.notes:
         typer.echo(f"tokenflock: {note}", err=True)
     if as_json:

@@ -13,12 +13,14 @@ run folder that exists can be opened.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, StoreError
 from ..results.atomic import complete_folder, write_file
+from ..results.checksums import damage_of
 from ..results.identity import require_same
 from ..results.locking import Writer
 from ..results.names import FIGURE, FILMS, INITIAL, RUN_SPEC, SCRATCH, SEGMENTS, STORE, SUMMARY
@@ -106,6 +108,19 @@ def require_own_summary(
         labels = read_object(folder / store / "zarr.json").get("attributes")
         stored = labels.get("id") if isinstance(labels, dict) else None
         require_same(folder / store, {"id": str(stored)}, {"id": spec_id}, remedy)
+
+
+def require_undamaged(folder: Path) -> None:
+    """Refuse a finished run whose numbers are not as they were written, and say how to have them again."""
+    damage = damage_of(folder / STORE)
+    if damage is not None:
+        again = shlex.join(
+            ["tokenflock", "run", str(folder / RUN_SPEC), "--out", str(folder), "--overwrite"]
+        )
+        raise StoreError(
+            f"{folder} is damaged: {damage}. Compute the run again with {again}, or take the folder from "
+            "a copy"
+        )
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:

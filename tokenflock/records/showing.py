@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ from ..results.own_files import is_own_file
 from .facts import COLUMNS, JOURNAL, SWEEP_SPEC
 from .finding import arrays, list_in, metadata
 from .opening import Result
+from .verifying import verified
 
 MOST_FAILURES = 1_000
 HEALTHY = ("advice", "health")
 
 
-def describe_result(result: Result) -> dict[str, Any]:
-    """Everything that can be said without reading an array of results."""
+def describe_result(result: Result, verify: bool = False) -> dict[str, Any]:
+    """Everything that can be said without reading an array of results; `verify` reads them to check them."""
+    if verify:
+        result = replace(result, facts=verified(result.folder, result.facts))
     labels, columns = result.labels, result.facts.columns
     facts = {name: columns.get(name) for name in COLUMNS if columns.get(name) is not None}
     content: dict[str, Any] = {

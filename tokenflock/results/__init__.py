@@ -11,4 +11,5 @@ own_files     plain files of our own, never links or pipes
 part_names    names of the stores of finished parts
 strict_json   nested data as strict JSON has it
 zarr_format   Zarr as we write it and as we accept it
+checksums     whether the arrays of a store are as they were written
 """

@@ -79,8 +79,13 @@ def require_own_format(path: Path) -> None:
         raise StoreError(f"{path / METADATA} is not that of a Zarr group of format 3; {_REMEDY}")
     for name in _folders_in(path):
         _refuse_format_2(path / name)
-        if os.path.lexists(path / name / METADATA):
-            _require_array(path / name, read_object(path / name / METADATA))
+    for name in array_names(path):
+        _require_array(path / name, read_object(path / name / METADATA))
+
+
+def array_names(path: Path) -> list[str]:
+    """The arrays of a store, by their folders."""
+    return [name for name in _folders_in(path) if os.path.lexists(path / name / METADATA)]
 
 
 _REMEDY = (
