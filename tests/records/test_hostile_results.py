@@ -73,7 +73,7 @@ class TestOneDamagedAmongMany:
         [
             (endless_axis, "its axis beta has more than 1,000,000 positions"),
             (many_axes, "300 axes, and a sweep has at most 16"),
-            (endless_grid, "journal.jsonl has no first line of a sweep"),
+            (endless_grid, "journal.jsonl is changed: line 1"),
             (no_number, "NaN is no number"),
             (pipe_as_summary, "not a regular file"),
             (empty_label, "zarr.json is not as it was written"),

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import tokenflock as flock
 from tokenflock import store
 from tokenflock.cli import app
+from tokenflock.errors import StoreError
 from tokenflock.records.catalogue import list_records
 from tokenflock.records.opening import find_result
 from tokenflock.records.showing import describe_result
@@ -79,6 +80,44 @@ def test_by_command(place):
     refused = CliRunner().invoke(app, ["list", "models", "--verify"])
     assert refused.exit_code == 2
     assert "--verify belong to tokenflock list runs" in " ".join(refused.stderr.split())
+
+
+def cut_journal(folder, lines):
+    """A journal truncated where a line ends: what is left of it is sound."""
+    path = folder / "journal.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
+
+
+class TestJournalAndSummary:
+    def test_a_journal_that_lost_its_end_is_noticed_everywhere(self, tmp_path):
+        folder = made_sweep(tmp_path / "phase")
+        cut_journal(folder, 5)  # the header, and 4 blocks of 3 cells
+        told = "journal.jsonl is truncated: it lists 12 of 30 cells, and summary.json says that 30 are done"
+        for verify in (True, False):
+            with pytest.raises(StoreError, match=r"12 of 30 cells.*tokenflock sweep --resume"):
+                flock.open_sweep(folder, verify=verify)
+        for _ in range(2):
+            (record,) = list_records([tmp_path]).records
+            assert record.value("damage") == told
+            assert (record.value("done"), record.value("cells")) == (12, 30)
+        shown = describe_result(find_result(folder))
+        assert (shown["outcome"], shown["damage"], shown["done"]) == ("damaged", told, 12)
+
+    def test_failures_that_are_counted_otherwise(self, tmp_path):
+        folder = made_sweep(tmp_path / "phase", failures={2: {1: "it broke"}})
+        (folder / "summary.json").write_text('{"cells": 30, "failed": 0}')
+        with pytest.raises(StoreError, match=r"tells of 0 failed cells, and journal\.jsonl of 1"):
+            flock.open_sweep(folder)
+
+    def test_the_summary_of_another_sweep_says_nothing_of_this_one(self, tmp_path):
+        folder = made_sweep(tmp_path / "phase", blocks=[0, 2], summary=False)
+        (folder / "summary.json").write_text('{"id": "another", "cells": 30, "failed": 0}')
+        assert flock.open_sweep(folder).attrs["cells_done"] == 6
+
+    def test_a_finished_sweep_without_its_journal(self, tmp_path):
+        (made_sweep(tmp_path / "phase") / "journal.jsonl").unlink()
+        (record,) = list_records([tmp_path]).records
+        assert record.value("damage") == "journal.jsonl is missing"
 
 
 class TestChecksums:

@@ -24,7 +24,7 @@ from ..results.names import (
     SWEEP_SPEC,
     SWEEP_STORE,
 )
-from ..results.own_files import LARGEST_OBJECT, is_own_file, required_object
+from ..results.own_files import LARGEST_OBJECT, required_object
 from .axes import RecordAxis, swept_axes, swept_paths
 from .finding import attributes, store_of
 
@@ -178,7 +178,7 @@ def _sweep_facts(
     spec = _table(labels, "spec")
     axes, repeats = swept_axes(store, labels)
     cells = math.prod(len(axis) for axis in axes) * repeats
-    done, failed = _progress(folder, cells, summary)
+    done, failed, damage = _progress(folder, summary)
     varied = swept_paths(labels)
     settings = {path: value for path, value in settings_of(spec).items() if path not in varied}
     columns = {
@@ -197,29 +197,30 @@ def _sweep_facts(
         "failed": failed,
         "damage": None,
     }
-    return Facts(columns, settings, axes, repeats)
+    facts = Facts(columns, settings, axes, repeats)
+    return facts if damage is None else called_damaged(facts, damage)
 
 
-def _progress(folder: Path, cells: int, summary: dict[str, Any]) -> tuple[int | None, int | None]:
-    """How many cells are done and how many of these failed; None where nothing tells."""
-    done, failed = summary.get("done", summary.get("cells")), summary.get("failed")
-    if isinstance(done, int) and isinstance(failed, int):
-        return done, failed
-    return journal_progress(folder)
+def _progress(folder: Path, summary: dict[str, Any]) -> tuple[int | None, int | None, str | None]:
+    """How many cells are done, how many of these failed, and what is wrong with the journal that tells it.
 
-
-def journal_progress(folder: Path) -> tuple[int | None, int | None]:
-    """Cells done and failed by the journal of an unfinished sweep."""
-    if not is_own_file(folder / JOURNAL):
-        return None, None
+    None where nothing tells. A journal is read even where a summary counts the cells: it may have lost some.
+    """
+    if not os.path.lexists(folder / JOURNAL):
+        done, failed = summary.get("done", summary.get("cells")), summary.get("failed")
+        counted = isinstance(done, int) and isinstance(failed, int)
+        return (done, failed, f"{JOURNAL} is missing") if counted else (None, None, None)
     # Only here, since it needs numpy: most folders hold runs.
+    from ..sweeps.checking import cells_done, check_journal, check_summary
     from ..sweeps.journal import Journal
 
-    journal = Journal(folder / JOURNAL)
-    if journal.header is None:
-        raise StoreError(f"{folder / JOURNAL} has no first line of a sweep")
-    grid = journal.header.grid
-    return sum(grid.block(index).size for index in journal.done), journal.failed
+    try:
+        journal = Journal(folder / JOURNAL)
+    except StoreError as error:
+        return None, None, str(error)
+    damages = [*check_journal(journal), *check_summary(folder, journal)]
+    done = None if journal.header is None else cells_done(journal)
+    return done, journal.failed, "; ".join(map(str, damages)) or None
 
 
 def _sweep_outcome(cells: int, done: int | None, failed: int | None) -> str:

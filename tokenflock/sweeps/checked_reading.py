@@ -21,7 +21,15 @@ from ..results.durable import Mark, how_to_continue, mark
 from ..results.names import JOURNAL, SWEEP_STORE
 from ..results.zarr_format import open_zarr
 from . import checking
-from .checking import Damage, Kind, check_fixed, check_journal, chunk_damage
+from .checking import (
+    Damage,
+    Kind,
+    cells_done,
+    check_fixed,
+    check_journal,
+    check_summary,
+    chunk_damage,
+)
 from .journal import Header, Journal
 from .ownership import refuse_links
 
@@ -48,9 +56,9 @@ def open_sweep(path: str | Path, verify: bool = True) -> xr.Dataset:
     header = journal.header
     if header is None:
         raise _damaged(folder, [*check_journal(journal)])
-    fixed = [*check_fixed(folder, header)]
-    if fixed:
-        raise _damaged(folder, fixed)
+    known = [*check_fixed(folder, header), *check_summary(folder, journal)]
+    if known:
+        raise _damaged(folder, known)
     store = CheckedStore(LocalStore(folder / SWEEP_STORE, read_only=True), folder, journal)
     dataset = _in_order(_open(folder, store))
     _require_axes(folder, header, dataset)
@@ -120,9 +128,8 @@ def _damaged(folder: Path, damage: list[Damage]) -> StoreError:
 
 
 def _counts(header: Header, journal: Journal) -> dict[str, int]:
-    grid = header.grid
-    done = sum(grid.block(index).size for index in journal.done)
-    return {"cells": grid.size, "cells_done": done, "cells_failed": journal.failed}
+    done = cells_done(journal)
+    return {"cells": header.grid.size, "cells_done": done, "cells_failed": journal.failed}
 
 
 class CheckedStore(WrapperStore[LocalStore]):
