@@ -177,7 +177,7 @@ def read_dataset(path: Path, kind: str) -> Any:
         with warnings.catch_warnings():
             # zarr warns of what is missing; the checksums below refuse it.
             warnings.simplefilter("ignore")
-            dataset = open_zarr(path).load()
+            dataset = open_zarr(path, whole=True).load()
         _check(dataset, kind)
     except Exception as error:
         raise _unreadable(path, error) from error

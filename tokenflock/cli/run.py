@@ -105,12 +105,12 @@ def _load(
 def _started(folder: Path, settings: list[str]) -> RunSpec:
     """The spec a run folder was started with."""
     from ..errors import InputError
-    from ..lab.files import parse, read_text
+    from ..lab.files import parse, read_stored
     from ..results.names import RUN_SPEC
 
-    if not (folder / RUN_SPEC).is_file():
+    if not (folder / RUN_SPEC).exists():
         raise InputError(f"there is no run to resume in {folder} (no {RUN_SPEC})")
-    return parse(read_text(folder / RUN_SPEC), settings, str(folder / RUN_SPEC))
+    return parse(read_stored(folder / RUN_SPEC), settings, str(folder / RUN_SPEC))
 
 
 def _run(

@@ -29,7 +29,7 @@ from ..results.places import check_parent, look_at
 from ..results.strict_json import is_deeper_than
 from ..store import segment_paths, write
 from ..trajectory import Trajectory
-from .files import identity, parse, read_text, render
+from .files import identity, parse, read_stored, render
 from .spec import RunSpec
 
 # What is read from a summary, and of which kind it is; health is the deepest of it.
@@ -60,7 +60,7 @@ def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> 
 def _check_same(spec: RunSpec, folder: Path) -> None:
     if not (folder / RUN_SPEC).exists():
         raise InputError(f"there is no run to resume in {folder} (no {RUN_SPEC})")
-    stored = identity(parse(read_text(folder / RUN_SPEC), source=str(folder / RUN_SPEC)))
+    stored = identity(parse(read_stored(folder / RUN_SPEC), source=str(folder / RUN_SPEC)))
     if stored != identity(spec):
         raise InputError(
             f"{folder} holds another run (id {stored}, this spec is {identity(spec)}); resume with "

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import StoreError
+from .bounds import Stated, require_readable, stated_by
 from .names import METADATA
-from .own_files import is_own_file, read_object
+from .own_files import is_no_file, is_own_file, read_object
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,14 +32,16 @@ DATA_TYPES = frozenset(
 SHOWN = 60
 
 
-def open_zarr(path: Path, through: Any = None) -> xr.Dataset:
+def open_zarr(path: Path, through: Any = None, whole: bool = False) -> xr.Dataset:
     """The dataset of a store of our own kind, read when its numbers are asked for.
 
     through -- a Zarr store over the same files, which checks what it reads; default: the files.
+    whole -- all of it is going to be read, so all of it must fit in memory; else its coordinates.
     """
     import xarray as xr
 
     require_own_format(path)
+    require_readable(path, _read_at_once(path, whole))
     with warnings.catch_warnings():
         # zarr warns of what is missing, which checksums find, and that its texts may change.
         warnings.simplefilter("ignore")
@@ -52,21 +55,42 @@ def open_zarr(path: Path, through: Any = None) -> xr.Dataset:
         )
 
 
+def _read_at_once(path: Path, whole: bool) -> list[Stated]:
+    """What xarray reads of a store when it opens it: the coordinates of axes, or what is asked for."""
+    described = {name: read_object(path / name / METADATA) for name in array_names(path)}
+    return [
+        stated_by(path / name, metadata)
+        for name, metadata in described.items()
+        if whole or metadata.get("dimension_names") == [name]
+    ]
+
+
 def open_array(path: Path) -> Any:
-    """One array of our own kind."""
+    """One array of our own kind, which is going to be read."""
     import zarr
 
-    _require_array(path, read_object(path / METADATA))
+    metadata = read_object(path / METADATA)
+    _require_array(path, metadata)
+    require_readable(path, [stated_by(path, metadata)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return zarr.open_array(_files(path), mode="r", zarr_format=3)
 
 
 def _files(path: Path) -> Any:
-    """A folder as Zarr's own store: newer versions read a plain path as an address, less its newlines."""
-    from zarr.storage import LocalStore
+    """A folder as a Zarr store to read: newer versions take a plain path for an address, less its newlines.
 
-    return LocalStore(path, read_only=True)
+    What is no plain file is refused: a pipe would be waited for, and a link may lead anywhere.
+    """
+    from zarr.storage import LocalStore, WrapperStore
+
+    class OwnFiles(WrapperStore[LocalStore]):
+        async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+            if is_no_file(path / key) and not os.path.isdir(path / key):
+                raise StoreError(f"{path / key} is a link or a pipe, and not a plain file")
+            return await super().get(key, prototype, byte_range)
+
+    return OwnFiles(LocalStore(path, read_only=True))
 
 
 def require_own_format(path: Path) -> None:
@@ -131,6 +155,7 @@ def _require_array(path: Path, metadata: dict[str, Any]) -> None:
         )
     if metadata.get("storage_transformers"):
         raise StoreError(f"{path} has storage transformers, which are not opened; {_REMEDY}")
+    stated_by(path, metadata)
 
 
 def _name(given: Any) -> Any:

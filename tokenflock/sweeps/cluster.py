@@ -138,7 +138,8 @@ def _started(workers: int) -> Any:
     from distributed import LocalCluster
 
     # Not above: worker processes load this module before they are set up, and this loads JAX.
-    from ..memory import GIB, LIMIT_VARIABLE, available_bytes
+    from ..host_memory import GIB, LIMIT_VARIABLE
+    from ..memory import available_bytes
 
     reason: Exception | None = None
     # What one process may use, shared by all: a cell that does not fit is refused, and not killed.

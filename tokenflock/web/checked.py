@@ -17,7 +17,7 @@ from ..results.names import JOURNAL, SWEEP_SPEC, SWEEP_STORE
 from ..results.own_files import is_own_file
 from ..results.zarr_format import open_zarr
 from ..sweeps.checked_reading import CHUNK, CheckedStore
-from ..sweeps.checking import Damage, check_journal, compare, where_is
+from ..sweeps.checking import Damage, check_journal, check_summary, compare, where_is
 from ..sweeps.journal import Header, Journal
 
 LARGEST_JOURNAL = 256 * 2**20
@@ -82,8 +82,8 @@ def _journal(store: Path, told: Told) -> Journal | None:
     except StoreError:
         told.unchecked = f"the numbers are not checked: {JOURNAL} cannot be read"
         return None
-    for damage in check_journal(journal):
-        told.add(JOURNAL, str(damage))
+    for damage in (*check_journal(journal), *check_summary(store.parent, journal)):
+        told.add(damage.file, str(damage))
     return journal
 
 
