@@ -6,6 +6,7 @@ import os
 import pickle
 import shutil
 
+import numcodecs
 import numcodecs.pickles
 import numpy as np
 import pytest
@@ -220,7 +221,7 @@ class TestBounds:
     @pytest.fixture(autouse=True)
     def nothing_is_read(self, monkeypatch):
         monkeypatch.delenv("TOKENFLOCK_MEMORY_GIB", raising=False)
-        monkeypatch.setattr(zarr_files, "_files", lambda path: pytest.fail("it was read"))
+        monkeypatch.setattr(zarr_files, "files_of", lambda path: pytest.fail("it was read"))
 
     @pytest.mark.parametrize(
         ("entries", "words"),
@@ -288,3 +289,24 @@ def test_a_pipe_or_a_link_in_the_place_of_a_file_is_refused(store, tmp_path, nam
     with pytest.raises(StoreError, match=r"not a plain file|not that of a Zarr array"):
         flock.open(store)
     assert damage_of(store)
+
+
+def test_a_chunk_that_would_grow_is_refused_before_it_does(store):
+    """A store may state few numbers, and hold a chunk that is decompressed to any size."""
+    chunk = store / "energy" / "c" / "0"
+    for count in (30, 100, 10_000, 1_000_000):  # heads of every length
+        chunk.write_bytes(numcodecs.Zstd(level=1).encode(np.zeros(count)))
+        with pytest.raises(
+            StoreError, match=f"would grow to {8 * count:,} bytes, and a chunk .* 24"
+        ):
+            flock.open(store)
+        assert "would grow" in str(damage_of(store))
+
+
+def test_what_the_head_of_a_chunk_says():
+    for level in (-1, 0, 1, 22):
+        for count in (1, 31, 32, 100, 8192, 2**20):
+            frame = numcodecs.Zstd(level=level).encode(np.arange(count, dtype="float64"))
+            assert bounds.zstd_size(frame) == 8 * count
+    assert bounds.zstd_size(b"") is None
+    assert bounds.zstd_size(bytes(100)) is None

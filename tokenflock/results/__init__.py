@@ -10,6 +10,7 @@ bounds        how much a result may say that it holds
 own_files     plain files of our own, never links or pipes
 part_names    names of the stores of finished parts
 strict_json   nested data as strict JSON has it
+own_store     the files of a folder as a Zarr store to read
 zarr_format   Zarr as we write it and as we accept it
 checksums     whether the arrays of a store are as they were written
 """

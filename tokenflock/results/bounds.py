@@ -23,6 +23,9 @@ MOST_CHUNKS = 100_000
 # Constant arrays are compressed without a bound, so small stores may grow as they like; large ones by so
 # much, which tokens drawn at random never reach, or as far as the user has set a limit.
 ALWAYS_READ, MOST_GROWTH = 1 * GIB, 10_000
+# RFC 8878: how a compressed frame begins, and how long its head can be.
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+SHORTEST_HEAD, LONGEST_HEAD = 6, 18
 # A text is a pointer and its letters; the letters are not stated.
 TEXT_BYTES = 16
 
@@ -57,6 +60,35 @@ def stated_by(path: Path, metadata: dict[str, Any]) -> Stated:
             "chunks"
         )
     return found
+
+
+def require_chunk(path: Path, content: bytes, metadata: dict[str, Any]) -> None:
+    """Refuse a compressed chunk that would grow beyond what its array states of a chunk."""
+    said = zstd_size(content)
+    grid = metadata.get("chunk_grid")
+    inner = grid.get("configuration") if isinstance(grid, dict) else None
+    chunk = _counts(inner.get("chunk_shape") if isinstance(inner, dict) else None, 1)
+    if said is None or chunk is None or metadata.get("data_type") == "string":
+        return
+    stated = math.prod(chunk) * item_bytes(metadata.get("data_type"))
+    if said > stated:
+        raise StoreError(
+            f"{path} would grow to {said:,} bytes, and a chunk of its array has {stated:,}; take the store "
+            "from a copy, or compute it again"
+        )
+
+
+def zstd_size(content: bytes) -> int | None:
+    """How many bytes the head of a zstd frame says that it grows to; None where it says nothing."""
+    if len(content) < SHORTEST_HEAD or content[:4] != ZSTD_MAGIC:
+        return None
+    flags = content[4]
+    single = bool(flags & 0x20)
+    place = 5 + (not single) + (0, 1, 2, 4)[flags & 3]
+    width = (int(single), 2, 4, 8)[flags >> 6]
+    size = int.from_bytes(content[place : place + width], "little")
+    # RFC 8878, 3.1.1.1.4: two bytes count from 256 on.
+    return (size + 256 if width == 2 else size) if width else None
 
 
 def _counts(found: Any, least: int) -> list[int] | None:

@@ -18,10 +18,12 @@ import numpy as np
 from ..errors import StoreError
 from .bounds import Stated, require_readable, stated_by
 from .names import METADATA
-from .own_files import is_no_file, is_own_file, read_object
+from .own_files import is_own_file, read_object
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from .own_store import OwnFiles
 
 OF_FORMAT_2 = (".zgroup", ".zarray", ".zattrs", ".zmetadata")
 CODECS = frozenset({"bytes", "vlen-utf8", "zstd", "crc32c"})
@@ -46,7 +48,7 @@ def open_zarr(path: Path, through: Any = None, whole: bool = False) -> xr.Datase
         # zarr warns of what is missing, which checksums find, and that its texts may change.
         warnings.simplefilter("ignore")
         return xr.open_zarr(
-            _files(path) if through is None else through,
+            files_of(path) if through is None else through,
             zarr_format=3,
             consolidated=False,
             chunks=None,
@@ -74,21 +76,14 @@ def open_array(path: Path) -> Any:
     require_readable(path, [stated_by(path, metadata)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return zarr.open_array(_files(path), mode="r", zarr_format=3)
+        return zarr.open_array(files_of(path), mode="r", zarr_format=3)
 
 
-def _files(path: Path) -> Any:
-    """A folder as a Zarr store to read: newer versions take a plain path for an address, less its newlines.
+def files_of(path: Path) -> OwnFiles:
+    """A folder as a Zarr store: newer versions read a plain path as an address, less its newlines."""
+    from zarr.storage import LocalStore
 
-    What is no plain file is refused: a pipe would be waited for, and a link may lead anywhere.
-    """
-    from zarr.storage import LocalStore, WrapperStore
-
-    class OwnFiles(WrapperStore[LocalStore]):
-        async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-            if is_no_file(path / key) and not os.path.isdir(path / key):
-                raise StoreError(f"{path / key} is a link or a pipe, and not a plain file")
-            return await super().get(key, prototype, byte_range)
+    from .own_store import OwnFiles
 
     return OwnFiles(LocalStore(path, read_only=True))
 
