@@ -17,7 +17,8 @@ PACKAGE = Path(__file__).parent.parent / "tokenflock"
 
 # Lower modules first; a module may import from its own line and from lines above.
 LAYERS = [
-    {"errors", "runtime", "startup", "doors", "old_names", "progress", "compiled_programs"},
+    {"errors", "runtime", "startup", "doors", "old_names", "progress", "host_memory"}
+    | {"compiled_programs"},
     {"names", "results"},
     {"space", "connected_components", "masks", "schedule"},
     {"measure", "starts", "kinds", "weights", "random_weights"},

@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import os
 import pickle
 import shutil
 
+import numcodecs
 import numcodecs.pickles
 import numpy as np
 import pytest
@@ -14,9 +16,12 @@ from typer.testing import CliRunner
 
 import tokenflock as flock
 from tokenflock.cli import app
+from tokenflock.errors import StoreError
 from tokenflock.records.axes import _read
 from tokenflock.records.opening import find_result
+from tokenflock.results import bounds
 from tokenflock.results import zarr_format as zarr_files
+from tokenflock.results.checksums import damage_of
 from tokenflock.results.zarr_format import open_zarr, require_own_format
 from tokenflock.trajectory import Trajectory
 from tokenflock.web.replay import read_replay
@@ -204,3 +209,104 @@ def test_a_pipe_in_the_place_of_metadata_is_not_waited_for(store):
     os.mkfifo(store / "energy" / "zarr.json")
     with pytest.raises(flock.errors.StoreError):
         flock.open(store)
+
+
+def grid(*chunk):
+    return {"name": "regular", "configuration": {"chunk_shape": [*chunk]}}
+
+
+class TestBounds:
+    """What a store states is looked at before a byte of its numbers is read."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_is_read(self, monkeypatch):
+        monkeypatch.delenv("TOKENFLOCK_MEMORY_GIB", raising=False)
+        monkeypatch.setattr(zarr_files, "files_of", lambda path: pytest.fail("it was read"))
+
+    @pytest.mark.parametrize(
+        ("entries", "words"),
+        [
+            (
+                {"shape": [2**29]},
+                r"energy|run\.zarr states 4 GiB .* allow so much memory with TOKEN",
+            ),
+            ({"shape": [2**33], "chunk_grid": grid(2**20)}, "states 64 GiB"),
+            ({"shape": [2**62]}, "more than 1,000,000 chunks"),
+            ({"shape": [10**30], "chunk_grid": grid(10**30)}, "far too many bytes"),
+            ({"chunk_grid": grid(2**40)}, "states 8.19e.03 GiB"),
+            ({"shape": [3_000_000], "chunk_grid": grid(1)}, "more than 1,000,000 chunks"),
+            ({"shape": [300_000], "chunk_grid": grid(1)}, "into 300,00. chunks"),
+            ({"shape": [1] * 300, "chunk_grid": grid(*[1] * 300)}, "300 axes"),
+            ({"shape": [-1]}, "in whole numbers"),
+            ({"shape": 3}, "in whole numbers"),
+            ({"shape": [True]}, "in whole numbers"),
+            ({"chunk_grid": grid(0)}, "in whole numbers"),
+            ({"chunk_grid": {"name": "rectilinear"}}, "in whole numbers"),
+        ],
+    )
+    def test_absurd_shapes_and_chunks_are_refused(self, store, entries, words, monkeypatch):
+        monkeypatch.setattr(bounds, "host_bytes", lambda: 16 * bounds.GIB)
+        entries = {"chunk_grid": grid(2**20), **entries}
+        changed(store / "energy", **entries)
+        with pytest.raises(StoreError, match=words):
+            flock.open(store)
+        with pytest.raises(StoreError, match=words):
+            zarr_files.open_array(store / "energy")
+
+    def test_a_limit_that_the_user_sets_opens_what_grows(self, tmp_path, monkeypatch):
+        large = [bounds.Stated(4 * 2**30, 4)]
+        with pytest.raises(StoreError, match=r"if you trust it.*TOKENFLOCK_MEMORY_GIB=4"):
+            bounds.require_readable(tmp_path, large)
+        monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "4")
+        bounds.require_readable(tmp_path, large)
+
+    def test_types_have_their_sizes(self):
+        sizes = {"bool": 1, "int8": 1, "float16": 2, "uint64": 8, "complex128": 16}
+        assert {name: bounds.item_bytes(name) for name in sizes} == sizes
+        text = {"name": "fixed_length_utf32", "configuration": {"length_bytes": 40}}
+        assert bounds.item_bytes(text) == 40
+
+
+def test_a_constant_array_still_opens(tmp_path):
+    """8 MB from a few hundred bytes: nothing but fill values is not even written."""
+    arrays = {"energy": np.full(500_000, np.nan), "power": np.full(500_000, 2.0)}
+    run = Trajectory(
+        arrays, dict.fromkeys(arrays, ("time",)), {"time": np.zeros(500_000)}, {"label": "SA"}
+    )
+    path = run.save(tmp_path / "run.zarr")
+    assert bounds.bytes_below(path) < 20_000
+    assert flock.open(path).arrays["power"][-1] == 2.0
+
+
+@pytest.mark.parametrize("how", ["pipe", "link"])
+@pytest.mark.parametrize("name", ["energy/c/0", "states/zarr.json"])
+def test_a_pipe_or_a_link_in_the_place_of_a_file_is_refused(store, tmp_path, name, how):
+    (store / name).rename(tmp_path / "elsewhere")
+    if how == "pipe":
+        os.mkfifo(store / name)
+    else:
+        os.symlink(tmp_path / "elsewhere", store / name)
+    with pytest.raises(StoreError, match=r"not a plain file|not that of a Zarr array"):
+        flock.open(store)
+    assert damage_of(store)
+
+
+def test_a_chunk_that_would_grow_is_refused_before_it_does(store):
+    """A store may state few numbers, and hold a chunk that is decompressed to any size."""
+    chunk = store / "energy" / "c" / "0"
+    for count in (30, 100, 10_000, 1_000_000):  # heads of every length
+        chunk.write_bytes(numcodecs.Zstd(level=1).encode(np.zeros(count)))
+        with pytest.raises(
+            StoreError, match=f"would grow to {8 * count:,} bytes, and a chunk .* 24"
+        ):
+            flock.open(store)
+        assert "would grow" in str(damage_of(store))
+
+
+def test_what_the_head_of_a_chunk_says():
+    for level in (-1, 0, 1, 22):
+        for count in (1, 31, 32, 100, 8192, 2**20):
+            frame = numcodecs.Zstd(level=level).encode(np.arange(count, dtype="float64"))
+            assert bounds.zstd_size(frame) == 8 * count
+    assert bounds.zstd_size(b"") is None
+    assert bounds.zstd_size(bytes(100)) is None

@@ -7,7 +7,6 @@ since Zarr reads a missing chunk as fill values without a word.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import warnings
@@ -19,6 +18,7 @@ import numpy as np
 
 from .errors import StoreError
 from .results.atomic import beside, told_by_the_disk
+from .results.checksums import CHECKSUMS, checksum, differing
 from .results.identity import PART_OF
 from .results.locking import only_writer_of
 from .results.names import INITIAL, METADATA, RUN_FORMAT, SCRATCH, SEGMENTS, STORE, SWEEP_STORE
@@ -30,7 +30,7 @@ from .trajectory import Trajectory, reached_text
 
 # The matrices of a model stand among the attributes.
 LARGEST_METADATA = 2**30
-OWN_KEYS = ("format", "checksums")
+OWN_KEYS = ("format", CHECKSUMS)
 # Arrays that traces of release 0.1 called by the name of the observable `speed`, and their names since.
 TRACE_NAMES_SINCE_0_1 = {
     "speed": "turning_angle",
@@ -129,17 +129,10 @@ def _described(content: Content, kind: str) -> Content:
     }
     attributes = {
         "format": kind,
-        "checksums": {name: _checksum(array.values) for name, array in arrays.items()},
+        CHECKSUMS: {name: checksum(array.values) for name, array in arrays.items()},
         **exact(content.attributes),
     }
     return content._replace(arrays=arrays, attributes=attributes)
-
-
-def _checksum(array: np.ndarray) -> str:
-    content = np.ascontiguousarray(array)
-    digest = hashlib.blake2b(f"{content.dtype.str}{content.shape}".encode(), digest_size=8)
-    digest.update(content.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def read(path: str | Path) -> Trajectory:
@@ -184,7 +177,7 @@ def read_dataset(path: Path, kind: str) -> Any:
         with warnings.catch_warnings():
             # zarr warns of what is missing; the checksums below refuse it.
             warnings.simplefilter("ignore")
-            dataset = open_zarr(path).load()
+            dataset = open_zarr(path, whole=True).load()
         _check(dataset, kind)
     except Exception as error:
         raise _unreadable(path, error) from error
@@ -204,11 +197,9 @@ def _unreadable(path: Path, error: Exception) -> StoreError:
 def _check(dataset: Any, kind: str) -> None:
     if dataset.attrs.get("format") != kind:
         raise ValueError(f"its format is {dataset.attrs.get('format')!r}, not {kind!r}")
-    stated = dataset.attrs["checksums"]
-    found = {str(name): _checksum(v.values) for name, v in dataset.variables.items()}
-    wrong = sorted(
-        name for name in stated.keys() | found.keys() if stated.get(name) != found.get(name)
-    )
+    stated = dataset.attrs[CHECKSUMS]
+    found = {str(name): checksum(v.values) for name, v in dataset.variables.items()}
+    wrong = differing(stated, found)
     if wrong:
         raise ValueError(f"data missing or changed in {', '.join(wrong)}")
 

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,26 @@ def test_a_finished_batch_is_known_to_be_finished(tmp_path):
     assert isinstance(json.loads(first.stdout)["time"], list)
     assert "is finished; this is its stored result" in again.stderr
     assert json.loads(again.stdout) == json.loads(first.stdout)
+
+
+def test_a_finished_run_with_a_flipped_byte_is_not_called_finished(tmp_path):
+    """It is refused with a command, and the command gives the run again."""
+    spec, folder = parse(render(start("plain")), ["figure=false"]), tmp_path / "run"
+    whole = run_spec(spec, folder, False, False, silent)
+    resume = ["run", "--resume", "--out", str(folder), "--json"]
+    assert CliRunner().invoke(app, resume).exit_code == 0
+    chunk = next(path for path in (folder / STORE / "states" / "c").rglob("*") if path.is_file())
+    content = bytearray(chunk.read_bytes())
+    content[-1] ^= 1
+    chunk.write_bytes(content)
+    for _ in range(2):  # with its summary, and without
+        refused = CliRunner().invoke(app, resume)
+        assert refused.exit_code == 2
+        assert f"{folder} is damaged: {STORE}: states" in refused.stderr
+        (folder / SUMMARY).unlink(missing_ok=True)
+    again = refused.stderr.split("Compute the run again with tokenflock ")[1].split(", or take")[0]
+    assert CliRunner().invoke(app, [*shlex.split(again), "--json"]).exit_code == 0
+    same(flock.open(folder), whole)
 
 
 def test_a_wrong_summary_is_made_anew_from_the_store(tmp_path):

@@ -1,12 +1,16 @@
 """Specs: overrides, printed specs that give themselves back, and refusals that name the key."""
 
+import os
 import tomllib
 
 import pytest
 
-from tokenflock.errors import InputError
+from tokenflock.errors import InputError, StoreError, TooLargeError
+from tokenflock.lab import files
+from tokenflock.lab import job as job_module
 from tokenflock.lab.catalogue import example_names, example_text
 from tokenflock.lab.files import content, identity, parse, read_text, render
+from tokenflock.lab.folder import check_folder, read_summary
 from tokenflock.lab.job import Job
 
 SPHERE = example_text("sphere")
@@ -328,3 +332,68 @@ class TestRefusals:
         monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "lots")
         with pytest.raises(InputError, match="TOKENFLOCK_MEMORY_GIB must be a positive number"):
             Job(parse(SPHERE))
+
+
+class TestBeforeSpending:
+    """What cannot fit, or takes for ever to read, is refused from the numbers and the text alone."""
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            (
+                ["samples=1000000"],
+                "1000000 samples.* need about .* GiB.*use fewer|these tokens need about",
+            ),
+            (["n=100000000"], "n=100000000 tokens.* GiB.*reduction = 'auto' or 'tiled'"),
+            (["n=4000000", "reduction=tiled", "samples=20"], "20 samples.* GiB.*use fewer samples"),
+            (["n=20000", "reduction=tiled", "every=0.0001"], "stored states need about"),
+        ],
+    )
+    def test_nothing_is_drawn_for_a_run_that_does_not_fit(self, settings, words, monkeypatch):
+        monkeypatch.setenv("TOKENFLOCK_MEMORY_GIB", "4")
+        monkeypatch.setattr(job_module, "build_tokens", lambda spec: pytest.fail("it was drawn"))
+        with pytest.raises(TooLargeError, match=words):
+            Job(parse(SPHERE, settings))
+
+    def test_a_key_of_40000_names(self, monkeypatch):
+        """The reader of TOML, which takes time with the square of them, never sees it."""
+        key = ".".join(["a"] * 40_000)
+        monkeypatch.setattr(files.tomllib, "loads", lambda text: pytest.fail("it was read"))
+        quoted = key.replace("a", "'b c'")
+        for text in (f"{key} = 1", f"[{key}]", f"x = {{ {quoted} = 1 }}", key.replace(".", " . ")):
+            with pytest.raises(
+                InputError, match="line 2 has 100 names or more joined by dots"
+            ) as caught:
+                parse(f"title = 'x'\n{text}")
+            assert len(str(caught.value)) < 300
+        with pytest.raises(
+            InputError, match="--set beta is nested too deeply: line 1 has 100 names"
+        ):
+            files._value("beta", f"{{ {key} = 1 }}")
+
+    def test_settings_that_are_too_deep_or_too_many(self, monkeypatch):
+        key = ".".join(["a"] * 40_000)
+        with pytest.raises(InputError, match="names 40001 tables inside one another") as caught:
+            parse(SPHERE, [f"model.{key}=1"])
+        assert len(str(caught.value)) < 300
+        with pytest.raises(InputError, match="is nested too deeply"):
+            parse(SPHERE, ["model.beta=" + "[" * 31 + "]" * 31])
+        with pytest.raises(InputError, match=r"--set is given 40000 times.*write what is set into"):
+            parse(SPHERE, ["model.beta=1"] * 40_000)
+
+    def test_a_table_is_not_walked_through_for_every_setting(self, monkeypatch):
+        seen = []
+        monkeypatch.setattr(files, "check_depth", lambda table, source: seen.append(source))
+        files.load(SPHERE, ["model.beta=1"] * 50, "spec")
+        assert len(seen) == 1
+
+    def test_texts_and_numbers_with_dots_are_no_long_keys(self):
+        text = "says = 'a.b.c, d.e.f ... and so on'\nx = [" + "0.5, 1.5, " * 200 + "]"
+        assert files.load(text, None, "spec")["x"][1] == 1.5
+
+    def test_a_pipe_in_the_place_of_a_stored_spec_is_not_waited_for(self, tmp_path):
+        os.mkfifo(tmp_path / "spec.toml")
+        with pytest.raises(StoreError, match="is not a plain file"):
+            check_folder(parse(SPHERE), tmp_path, resume=True, overwrite=False)
+        os.mkfifo(tmp_path / "summary.json")
+        assert read_summary(tmp_path) is None

@@ -1,5 +1,6 @@
 """Folders that mean harm: traps, names and labels of every sort. What is good is listed, and no more."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -8,14 +9,105 @@ import pytest
 from made_results import made_label, made_sweep
 
 import tokenflock as flock
+from tokenflock.cli.list_runs import list_runs
+from tokenflock.errors import StoreError
+from tokenflock.records import facts as facts_module
 from tokenflock.records.catalogue import list_records
 from tokenflock.records.facts import read_facts
 from tokenflock.records.opening import find_result
 from tokenflock.records.showing import describe_result
+from tokenflock.sweeps.journal import Entry, Journal, to_line
 
 
 def names(found):
     return [record.path.name for record in found.records]
+
+
+def change(path, edit):
+    """Edit a JSON file in its place."""
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
+
+
+def endless_axis(folder):
+    change(folder / "sweep.zarr" / "beta" / "zarr.json", lambda found: found.update(shape=[2**63]))
+
+
+def many_axes(folder):
+    axes = {f"axis{k}": [f"model.axis{k}"] for k in range(300)}
+    change(folder / "sweep.zarr" / "zarr.json", lambda found: found["attributes"].update(axes=axes))
+    for name in axes:
+        (folder / "sweep.zarr" / name).mkdir()
+        (folder / "sweep.zarr" / name / "zarr.json").write_text('{"shape": [1000]}')
+
+
+def endless_grid(folder):
+    """A journal that is sound in itself, with a number that no array can be as long as."""
+    (folder / "summary.json").unlink()
+    header = Journal(folder / "journal.jsonl").header
+    assert header is not None
+    larger = dataclasses.replace(header, shape=(10**30, *header.shape[1:]))
+    lines = to_line(larger) + to_line(Entry(1, {}, {}, larger.identity))
+    (folder / "journal.jsonl").write_bytes(lines)
+
+
+def no_number(folder):
+    (folder / "summary.json").write_text('{"cells": 30, "failed": 0, "seconds": NaN}')
+
+
+def pipe_as_summary(folder):
+    (folder / "summary.json").unlink()
+    os.mkfifo(folder / "summary.json")
+
+
+def empty_label(folder):
+    (folder / "sweep.zarr" / "zarr.json").write_text("")
+
+
+class TestOneDamagedAmongMany:
+    """One line of the list is the damaged folder's, and all others are there."""
+
+    @pytest.mark.parametrize(
+        ("damage", "told"),
+        [
+            (endless_axis, "its axis beta has more than 1,000,000 positions"),
+            (many_axes, "300 axes, and a sweep has at most 16"),
+            (endless_grid, "journal.jsonl is changed: line 1"),
+            (no_number, "NaN is no number"),
+            (pipe_as_summary, "not a regular file"),
+            (empty_label, "zarr.json is not as it was written"),
+        ],
+    )
+    def test_it_is_named(self, tmp_path, damage, told, capsys):
+        made_label(tmp_path / "good")
+        damage(made_sweep(tmp_path / "odd"))
+        for _ in range(2):  # from the files, and from the index
+            found = list_records([tmp_path])
+            assert {r.path.name: r.value("outcome") for r in found.records} == {
+                "good": "finished",
+                "odd": "damaged",
+            }
+            assert told in found.records[-1].value("damage")
+            assert f"{tmp_path / 'odd'} is damaged" in found.notes[0]
+        assert names(list_records([tmp_path], "outcome == 'damaged'")) == ["odd"]
+        table = flock.runs(tmp_path)
+        assert table["outcome"].tolist() == ["finished", "damaged"]
+        assert told in table["damage"][1]
+        list_runs([tmp_path], None, None, False, as_json=True)
+        rows = json.loads(capsys.readouterr().out)["runs"]
+        assert [row["outcome"] for row in rows] == ["finished", "damaged"]
+
+    def test_anything_a_file_may_raise_is_told(self, tmp_path, monkeypatch):
+        def broken(*_):
+            raise ArithmeticError("odd numbers")
+
+        made_label(tmp_path / "odd")
+        monkeypatch.setattr(facts_module, "_run_facts", broken)
+        (record,) = list_records([tmp_path]).records
+        assert record.value("damage") == "ArithmeticError: odd numbers"
+        with pytest.raises(StoreError, match="odd is damaged: ArithmeticError: odd numbers; take"):
+            find_result(tmp_path / "odd")
 
 
 class TestHostile:
@@ -40,9 +132,11 @@ class TestHostile:
         (place / "deep" / "trajectory.zarr" / "zarr.json").write_text("[" * 100_000)
         return place
 
-    def test_what_is_good_is_listed_and_no_more(self, traps):
+    def test_what_is_good_is_listed_and_traps_are_named(self, traps):
         found = list_records([traps])
-        assert names(found) == ["good"]
+        outcomes = {record.path.name: record.value("outcome") for record in found.records}
+        damaged = dict.fromkeys(("pipe", "endless", "linked", "deep"), "damaged")
+        assert outcomes == {"good": "finished", **damaged}
 
     def test_names_of_every_sort(self, tmp_path):
         odd = [

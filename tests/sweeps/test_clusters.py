@@ -300,6 +300,36 @@ def test_a_killed_worker_is_replaced_and_a_killed_client_leaves_none(slow_cells,
 
 
 @pytest.mark.slow
+def test_a_stopped_worker_is_told_and_others_compute_its_blocks(tmp_path, monkeypatch):
+    """SIGSTOP closes no connection: dask alone waits for minutes."""
+    monkeypatch.setattr("tokenflock.sweeps.silence.SILENT_SECONDS", 3.0)
+    watch, folder = StopsOne(), tmp_path / "stopped"
+    summary = conduct(parse_sweep(SLOW_CELLS), folder, Wishes(workers=2), watch)
+    conduct(parse_sweep(SLOW_CELLS), tmp_path / "alone", Wishes(workers=1))
+    assert (summary["computed"], summary["failed"]) == (12, 0)
+    assert any("no sign of life" in said and "others compute" in said for said in watch.said)
+    assert dataset_hash(folder) == dataset_hash(tmp_path / "alone")
+    assert not is_alive(watch.stopped)
+
+
+class StopsOne:
+    """Stops a worker process of this one when the first block is on the disk."""
+
+    def __init__(self):
+        self.said, self.stopped = [], 0
+
+    def standing(self, now):
+        if now.computed and not self.stopped:
+            self.stopped = computing_children(os.getpid())[-1]
+            os.kill(self.stopped, signal.SIGSTOP)
+
+    def say(self, sentence):
+        self.said.append(sentence)
+
+    def stop(self, failed=False): ...
+
+
+@pytest.mark.slow
 def test_a_lost_scheduler_is_a_sentence_and_resume_goes_on(slow_cells, tmp_path):
     out = tmp_path / "out"
     cluster = SeparateCluster(tmp_path)

@@ -96,6 +96,27 @@ def test_resume_computes_only_what_is_missing(finished, copy):
     assert notes.standings[0] == Standing(12, 8, 0)
 
 
+def test_a_journal_that_lost_its_end_is_told_and_computed_again(copy, finished):
+    path = copy / "journal.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    notes = Notes()
+    summary = conduct(None, copy, Wishes(resume=True, workers=1), notes)
+    assert any("it lists 4 of 12 cells" in said for said in notes.said)
+    assert summary["computed"] == 8
+    assert dataset_hash(copy) == dataset_hash(finished)
+    flock.open_sweep(copy)
+
+
+def test_a_summary_that_counts_otherwise_is_written_again(copy):
+    stored = json.loads((copy / "summary.json").read_text())
+    (copy / "summary.json").write_text(json.dumps({**stored, "failed": 3}))
+    notes = Notes()
+    summary = conduct(None, copy, Wishes(resume=True, workers=1), notes)
+    assert any("3 failed cells" in said and "written again" in said for said in notes.said)
+    assert (summary["failed"], summary["computed"]) == (0, 0)
+    flock.open_sweep(copy)
+
+
 def test_a_finished_sweep_returns_its_stored_summary(copy):
     stored = json.loads((copy / "summary.json").read_text())
     # The folder was moved: this is where its dataset is now.

@@ -1,5 +1,6 @@
 """What is asked of a cluster and of its workers: that they are there, busy, alike, and started in time."""
 
+import itertools
 import os
 import time
 
@@ -10,6 +11,7 @@ from tokenflock.sweeps.cluster import _started, own_cluster
 from tokenflock.sweeps.layout import Layout
 from tokenflock.sweeps.lookout import Lookout
 from tokenflock.sweeps.remote import Sender
+from tokenflock.sweeps.silence import Silence
 from tokenflock.sweeps.workers import Order, prepare_process, versions
 
 ORDER = Order("", Layout((), {}))
@@ -42,8 +44,12 @@ class Scheduler:
 
     address = "tcp://10.0.0.5:8786"
 
-    def __init__(self, workers, busy=()):
+    def __init__(self, workers, busy=(), heard=None):
         self.ncores, self.processing = iter(workers), iter(busy)
+        self.identity = (
+            {"workers": {name: {"last_seen": mark} for name, mark in marks.items()}}
+            for marks in heard or itertools.repeat({})
+        )
 
 
 class Asking:
@@ -132,3 +138,50 @@ def test_processes_that_do_not_start_are_a_sentence(monkeypatch):
     with pytest.raises(SolveError, match=sentence), own_cluster(ORDER, 2, print):
         pass
     assert starts == [2, 2, 2]
+
+
+class TestSilence:
+    """When a worker counts as silent, by times that are given: no test waits."""
+
+    def look_every_second(self, silence, seconds, marks):
+        """What was found, by the second it was found at."""
+        begin = time.monotonic()
+        looks = ((k, silence.fallen_silent(marks(k), begin + k)) for k in range(seconds))
+        return {k: found for k, found in looks if found}
+
+    def test_one_that_says_nothing_more_is_told_once(self):
+        found = self.look_every_second(Silence(), 100, lambda k: {"a": 5.0, "b": 1000.0 + k})
+        assert found == {21: {"a": pytest.approx(21.0)}}
+
+    def test_longer_blocks_allow_longer_silence(self):
+        silence = Silence()
+        silence.took(10.0)
+        silence.took(2.0)
+        found = self.look_every_second(silence, 100, lambda k: {"a": 5.0})
+        assert [*found] == [31]
+
+    def test_one_that_wakes_and_falls_silent_again_is_told_again(self):
+        found = self.look_every_second(Silence(), 100, lambda k: {"a": float(k >= 40)})
+        assert [*found] == [21, 61]
+
+    def test_who_was_stopped_himself_blames_nobody(self):
+        """Ctrl-Z stops all processes of a terminal."""
+        silence, begin = Silence(), time.monotonic()
+        assert silence.fallen_silent({"a": 1.0}, begin) == {}
+        assert silence.fallen_silent({"a": 1.0}, begin + 1000.0) == {}
+        assert silence.fallen_silent({"a": 2.0}, begin + 1001.0) == {}
+
+    @pytest.mark.parametrize("ours", [True, False])
+    def test_it_is_said_and_only_our_own_is_ended(self, monkeypatch, ours):
+        monkeypatch.setattr("tokenflock.sweeps.lookout.LOOK_SECONDS", -1.0)
+        monkeypatch.setattr("tokenflock.sweeps.silence.SILENT_SECONDS", -1.0)
+        said, ended = [], []
+        busy, workers = itertools.repeat({"a": ("x",)}), itertools.repeat({"a": 1})
+        scheduler = Scheduler(workers, busy, itertools.repeat({"tcp://w:1": 3.0}))
+        watch = Lookout(Asking(scheduler), said.append, None, ended.append if ours else None)
+        for _ in range(3):
+            watch.look()
+        (sentence,) = said
+        assert "tcp://w:1 has given no sign of life for 0 s" in sentence
+        assert ended == (["tcp://w:1"] if ours else [])
+        assert ("others compute its blocks" in sentence) is ours

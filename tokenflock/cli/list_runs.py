@@ -19,12 +19,17 @@ AFTER = ("outcome", "created", "seconds")
 
 
 def list_runs(
-    folders: list[Path], where: str | None, sort: str | None, rebuild: bool, as_json: bool
+    folders: list[Path],
+    where: str | None,
+    sort: str | None,
+    rebuild: bool,
+    as_json: bool,
+    verify: bool = False,
 ) -> None:
     """Print the results in some folders that fulfil a condition."""
     from ..records.catalogue import list_records
 
-    found = list_records(folders, where, sort, rebuild)
+    found = list_records(folders, where, sort, rebuild, verify)
     for note in found.notes:
         typer.echo(f"tokenflock: {note}", err=True)
     if as_json:
@@ -41,7 +46,7 @@ def list_runs(
 def _row(record: Record) -> dict[str, Any]:
     from ..records.facts import COLUMNS
 
-    row = {column: record.value(column) for column in COLUMNS}
+    row = {column: _finite(record.value(column)) for column in COLUMNS}
     axes = {
         path: {"count": len(values), "first": _finite(values[0]), "last": _finite(values[-1])}
         for axis in record.facts.axes

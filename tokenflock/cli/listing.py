@@ -33,6 +33,11 @@ def list_things(
         None, "--sort", metavar="COLUMN", help="Order of the runs; -COLUMN for the last first."
     ),
     rebuild: bool = typer.Option(False, "--rebuild", help="Make the index of runs anew."),
+    verify: bool = typer.Option(
+        False,
+        "--verify",
+        help="Read every number of the runs, too, and name those that are not as they were written.",
+    ),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout."),
 ) -> None:
     """List models, observables, examples, claims, figures, or the runs, traces and sweeps in folders.
@@ -45,21 +50,27 @@ def list_things(
 
     - A search: `tokenflock list runs --where "beta > 4 and model == 'SA'" --sort -created`
 
+    - What is damaged? `tokenflock list runs --verify --where "outcome == 'damaged'"`
+
+    A list is made from the label, the summary and the journal of a result, and names those in which these
+    are damaged. It does not read the numbers: --verify does, which takes as long as reading the files.
+
     A condition is SQL's: == != < > and or not in like between, texts in single quotes. Columns are path,
-    kind, title, model, label, id, outcome, created, seconds, version, device, cells, done, failed, and the
-    settings of a spec: beta, n, t1, or with their path where several are nested alike: "tokens.seed". A
-    sweep is listed if any of its cells fulfils it.
+    kind, title, model, label, id, outcome, created, seconds, version, device, cells, done, failed, damage,
+    and the settings of a spec: beta, n, t1, or with their path where several are nested alike:
+    "tokens.seed". A sweep is listed if any of its cells fulfils it.
     """
     if what is Thing.runs:
         from .list_runs import list_runs
 
-        list_runs(folders or [], where, sort, rebuild, as_json)
+        list_runs(folders or [], where, sort, rebuild, as_json, verify)
         return
-    if folders or where or sort or rebuild:
+    if folders or where or sort or rebuild or verify:
         from ..errors import InputError
 
         raise InputError(
-            f"folders, --where, --sort and --rebuild belong to tokenflock list runs, not {what}"
+            "folders, --where, --sort, --rebuild and --verify belong to tokenflock list runs, not "
+            f"{what}"
         )
     rows = rows_of(what)
     sweeps = _sweeps() if what is Thing.examples else []

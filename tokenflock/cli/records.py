@@ -24,9 +24,12 @@ def show(
         None, "--cell", metavar="beta=4,seed=3", help="Print the run spec of one cell of a sweep."
     ),
     values: bool = typer.Option(False, "--values", help="With --cell: its numbers instead."),
+    verify: bool = typer.Option(
+        True, help="Read every number, and say what is not as it was written."
+    ),
     as_json: bool = JSON,
 ) -> None:
-    """Show what a stored run, trace or sweep is: outcome, health, spec, arrays, failures.
+    """Show what a stored run, trace or sweep is: outcome, health, spec, arrays, failures, damage.
 
     Examples:
 
@@ -48,7 +51,7 @@ def show(
         return
     from ..records.showing import describe_result
 
-    content = describe_result(result)
+    content = describe_result(result, verify)
     if as_json:
         _echo_json(content)
     else:
@@ -163,7 +166,8 @@ def _outcome(content: dict[str, Any]) -> str:
         done = content.get("done")
         told += f", {'?' if done is None else done} of {content['cells']} cells done"
         told += f", {content['failed']} failed" if content.get("failed") else ""
-    return f"{told}: {content['advice']}" if content.get("advice") else told
+    said = content.get("damage") or content.get("advice")
+    return f"{told}: {said}" if said else told
 
 
 def _print_failures(screen: Any, failures: list[dict[str, Any]]) -> None:

@@ -32,7 +32,11 @@ def run(
     out: Path | None = typer.Option(
         None, "--out", metavar="DIR", help="Folder to make (default: runs/TITLE-ID-TIME)."
     ),
-    resume: bool = typer.Option(False, "--resume", help="Continue an interrupted run in --out."),
+    resume: bool = typer.Option(
+        False,
+        "--resume",
+        help="Continue an interrupted run in --out; a finished one is read and checked.",
+    ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace the run in --out."),
     print_spec: bool = typer.Option(
         False, "--print-spec", help="Print the full resolved spec as TOML and leave."
@@ -101,12 +105,12 @@ def _load(
 def _started(folder: Path, settings: list[str]) -> RunSpec:
     """The spec a run folder was started with."""
     from ..errors import InputError
-    from ..lab.files import parse, read_text
+    from ..lab.files import parse, read_stored
     from ..results.names import RUN_SPEC
 
-    if not (folder / RUN_SPEC).is_file():
+    if not (folder / RUN_SPEC).exists():
         raise InputError(f"there is no run to resume in {folder} (no {RUN_SPEC})")
-    return parse(read_text(folder / RUN_SPEC), settings, str(folder / RUN_SPEC))
+    return parse(read_stored(folder / RUN_SPEC), settings, str(folder / RUN_SPEC))
 
 
 def _run(
@@ -114,7 +118,7 @@ def _run(
 ) -> dict[str, Any]:
     from ..errors import InputError
     from ..lab.files import identity
-    from ..lab.folder import check_folder, read_summary, require_own_summary
+    from ..lab.folder import check_folder, read_summary, require_own_summary, require_undamaged
     from ..results.names import STORE
     from ..results.places import new_folder
 
@@ -127,6 +131,7 @@ def _run(
     finished = read_summary(folder) if resume else None
     if finished is not None:
         require_own_summary(finished, identity(spec), folder, STORE)
+        require_undamaged(folder)
         typer.echo(printable(f"{folder} is finished; this is its stored result"), err=True)
         return finished
     return _compute(spec, folder, resume, overwrite, quiet)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import tomli_w
 from pydantic import ValidationError
 
-from ..errors import InputError, require
+from ..errors import InputError, StoreError, require
 from ..names import nearest
+from ..results.own_files import is_own_file
 from ..results.strict_json import is_deeper_than
 from .sentences import choices, explain
 from .spec import RunSpec
@@ -20,6 +22,12 @@ from .spec import RunSpec
 LARGEST_SPEC = 64 * 2**20
 # Tables and lists inside one another: a spec that means something has eight at most.
 DEEPEST_SPEC = 32
+# Names of a key joined by dots. More than a key can have, so that a text with dots is not taken for one.
+MOST_DOTS = 100
+NAME = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_.-]){NAME}(?:[ \t]*+\.[ \t]*+{NAME}){{{MOST_DOTS - 1}}}")
+MOST_OVERRIDES = 10_000
+SHOWN = 40
 # What tomllib raises on bad text: its own error, too many brackets, too many digits.
 TOML_ERRORS = (tomllib.TOMLDecodeError, RecursionError, ValueError)
 
@@ -40,6 +48,15 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def read_stored(path: Path) -> str:
+    """The text of a spec in a folder of results; a link or a pipe in its place is none of ours."""
+    if not is_own_file(path):
+        raise StoreError(
+            f"{path} is not a plain file; take the folder from a copy in which it is one"
+        )
+    return read_text(path)
+
+
 def parse(text: str, overrides: list[str] | None = None, source: str = "the spec") -> RunSpec:
     """A validated spec from TOML and `path=value` overrides."""
     return validated(load(text, overrides, source), source)
@@ -47,6 +64,7 @@ def parse(text: str, overrides: list[str] | None = None, source: str = "the spec
 
 def load(text: str, overrides: list[str] | None, source: str, more: tuple[str, ...] = ()) -> Any:
     """The table of a TOML text with `path=value` overrides; `more` are tables beside those of a run."""
+    _refuse_long_keys(text, source)
     try:
         table = tomllib.loads(text)
     except RecursionError as error:
@@ -54,10 +72,26 @@ def load(text: str, overrides: list[str] | None, source: str, more: tuple[str, .
     except TOML_ERRORS as error:
         raise InputError(f"{source} is not valid TOML: {error}") from error
     check_depth(table, source)
-    for override in overrides or []:
+    given = overrides or []
+    require(
+        len(given) <= MOST_OVERRIDES,
+        f"--set is given {len(given)} times, and at most {MOST_OVERRIDES:,} times is allowed; write what is "
+        "set into a spec file",
+    )
+    for override in given:
         _apply(table, override, more)
-        check_depth(table, source)
     return table
+
+
+def _refuse_long_keys(text: str, source: str) -> None:
+    """Tables inside tables by dots: TOML's reader takes time that grows with the square of their number."""
+    found = LONG_KEY.search(text)
+    if found is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        raise InputError(
+            f"{source} is nested too deeply: line {line} has {MOST_DOTS} names or more joined by dots (it "
+            f"begins {found[0][:SHOWN]!r}), and a key of a spec has a few: tokens.n"
+        )
 
 
 def check_depth(table: Any, source: str) -> None:
@@ -106,9 +140,19 @@ def _apply(table: dict[str, Any], override: str, more: tuple[str, ...]) -> None:
             "--set takes path=value, for example --set beta=4 or --set tokens.n=128; "
             f"got {override!r}"
         )
+    require(
+        len(keys) <= DEEPEST_SPEC,
+        f"--set {path[:SHOWN]}... names {len(keys)} tables inside one another; a spec has at most "
+        f"{DEEPEST_SPEC}",
+    )
     if keys[0] not in (*RunSpec.model_fields, *more):
         keys = complete(table, keys, "--set")
-    put(table, keys, _value(path, text.strip()), "--set")
+    value = _value(path, text.strip())
+    # Of the new value alone: the table it is put into was looked at before.
+    require(
+        not is_deeper_than(value, DEEPEST_SPEC - len(keys)), f"--set {path} is nested too deeply"
+    )
+    put(table, keys, value, "--set")
 
 
 def put(table: dict[str, Any], keys: list[str], value: Any, asked_by: str) -> None:
@@ -138,6 +182,7 @@ def _place(target: Any, keys: list[str], position: int, asked_by: str) -> Any:
 
 def _value(path: str, text: str) -> Any:
     """A TOML value, or the text itself: --set law=cap needs no quotes, --set dt=.5 no zero."""
+    _refuse_long_keys(text, f"--set {path}")
     try:
         table = tomllib.loads(f"value = {text}")
         return table["value"] if len(table) == 1 else text

@@ -13,21 +13,23 @@ run folder that exists can be opened.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, StoreError
 from ..results.atomic import complete_folder, write_file
+from ..results.checksums import damage_of
 from ..results.identity import require_same
 from ..results.locking import Writer
 from ..results.names import FIGURE, FILMS, INITIAL, RUN_SPEC, SCRATCH, SEGMENTS, STORE, SUMMARY
-from ..results.own_files import read_object
+from ..results.own_files import read_object, required_object
 from ..results.places import check_parent, look_at
 from ..results.strict_json import is_deeper_than
 from ..store import segment_paths, write
 from ..trajectory import Trajectory
-from .files import identity, parse, read_text, render
+from .files import identity, parse, read_stored, render
 from .spec import RunSpec
 
 # What is read from a summary, and of which kind it is; health is the deepest of it.
@@ -58,7 +60,7 @@ def check_folder(spec: RunSpec, folder: Path, resume: bool, overwrite: bool) -> 
 def _check_same(spec: RunSpec, folder: Path) -> None:
     if not (folder / RUN_SPEC).exists():
         raise InputError(f"there is no run to resume in {folder} (no {RUN_SPEC})")
-    stored = identity(parse(read_text(folder / RUN_SPEC), source=str(folder / RUN_SPEC)))
+    stored = identity(parse(read_stored(folder / RUN_SPEC), source=str(folder / RUN_SPEC)))
     if stored != identity(spec):
         raise InputError(
             f"{folder} holds another run (id {stored}, this spec is {identity(spec)}); resume with "
@@ -108,23 +110,30 @@ def require_own_summary(
         require_same(folder / store, {"id": str(stored)}, {"id": spec_id}, remedy)
 
 
+def require_undamaged(folder: Path) -> None:
+    """Refuse a finished run whose numbers are not as they were written, and say how to have them again."""
+    damage = damage_of(folder / STORE)
+    if damage is not None:
+        again = shlex.join(
+            ["tokenflock", "run", str(folder / RUN_SPEC), "--out", str(folder), "--overwrite"]
+        )
+        raise StoreError(
+            f"{folder} is damaged: {damage}. Compute the run again with {again}, or take the folder from "
+            "a copy"
+        )
+
+
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """The summary of a run that is finished in every respect, or None."""
     try:
-        found = json.loads((folder / SUMMARY).read_bytes(), parse_constant=_no_constant)
-    except (OSError, ValueError, RecursionError):
+        found = required_object(folder / SUMMARY)
+    except StoreError:
         return None
     return found if _is_summary(found) and (folder / STORE).exists() else None
 
 
-def _is_summary(found: Any) -> bool:
+def _is_summary(found: dict[str, Any]) -> bool:
     """Whether a file holds what `write_summary` wrote; another is made anew from the store."""
-    return (
-        isinstance(found, dict)
-        and not is_deeper_than(found, DEEPEST_SUMMARY)
-        and all(isinstance(found.get(name), kind) for name, kind in SUMMARY_ENTRIES.items())
+    return not is_deeper_than(found, DEEPEST_SUMMARY) and all(
+        isinstance(found.get(name), kind) for name, kind in SUMMARY_ENTRIES.items()
     )
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number of strict JSON")

@@ -23,6 +23,7 @@ from ..trajectory import Trajectory
 from .density import build_density, check_size
 from .files import identity
 from .parts import Part, cut
+from .sizes import refuse_too_large
 from .spec import RunSpec, build_model
 from .tokens import build_tokens
 
@@ -60,6 +61,7 @@ class Job:
     def __init__(self, spec: RunSpec):
         self.spec = spec
         self.id = identity(spec)
+        refuse_too_large(spec)
         self.x0 = build_start(spec)
         self.model = build_model(spec.model, self.x0.space.d)
         self.plan: Plan

@@ -19,7 +19,7 @@ from ..results.strict_json import plain
 from ..store import read, remove_segments, write
 from ..trajectory import Trajectory
 from .files import identity
-from .folder import check_folder, claim, sweep
+from .folder import check_folder, claim, require_undamaged, sweep
 from .job import Job
 from .segments import Log, nothing_yet
 from .spec import RunSpec
@@ -83,6 +83,7 @@ def _saying_how_to_continue(folder: Path) -> Iterator[None]:
 
 
 def _finished(spec: RunSpec, folder: Path) -> Trajectory:
+    require_undamaged(folder)
     run = read(folder)
     # Release 0.1 wrote the id of the spec, too: what it has finished is still a result.
     require_same(

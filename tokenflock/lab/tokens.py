@@ -6,7 +6,6 @@ import inspect
 import typing
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field
 
 from .. import starts
@@ -106,14 +105,22 @@ def _drawn(spec: Any, space: Space) -> Measure:
     for name in ("centres", "centre"):
         if given.get(name) is not None:
             given[name] = rectangle(f"tokens.{name}", given[name])
-    _check_size(spec, given)
+    check_size(spec)
     return LAWS[spec.law](space, **given)
 
 
-def _check_size(spec: Any, given: dict[str, Any]) -> None:
+def size_of(spec: Any) -> tuple[int, int]:
+    """Number of tokens, and of their coordinates."""
+    if getattr(spec, "n", None) is not None:
+        return spec.n, spec.d
+    if getattr(spec, "points", None) is not None:
+        return len(spec.points), spec.d
+    centres = spec.centres if isinstance(spec.centres, list) else [spec.centres]
+    return spec.per_cluster * len(centres), spec.d
+
+
+def check_size(spec: Any) -> None:
     """Refuse tokens that would not fit before they are drawn."""
-    n = given.get("n")
-    if n is None:
-        n = spec.per_cluster * len(np.atleast_1d(given["centres"]))
-    size = 8.0 * n * spec.d * (given.get("samples") or 1)
+    n, d = size_of(spec)
+    size = 8.0 * n * d * (getattr(spec, "samples", None) or 1)
     require_bytes(size, "these tokens", "lower n, d or samples")

@@ -21,8 +21,9 @@ from jaxtyping import Array, Float, Int
 from ..density import Discretisation, Law
 from ..dynamics import Dynamics
 from ..errors import TooLargeError, require
+from ..host_memory import GIB
 from ..measure import Measure
-from ..memory import GIB, available_bytes
+from ..memory import available_bytes
 from ..space import Space, Sphere
 from .checks import check_model
 from .galerkin import Basis, Galerkin

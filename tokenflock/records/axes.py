@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import StoreError
 from ..lab.setting_paths import last_name
+from ..results.bounds import MOST_AXES, MOST_CELLS
 from ..results.own_files import is_own_file
 from ..results.zarr_format import open_array
 from .finding import list_in, metadata
 
-# A longer axis is counted, and its values are not read.
-LONGEST_AXIS = 1_000_000
 LARGEST_COORDINATE = 64 * 2**20
 # What a sweep writes its coordinates with. None of these can grow a small file into a large array.
 CODECS = {"bytes", "vlen-utf8", "crc32c"}
@@ -46,6 +46,8 @@ def swept_axes(store: Path, labels: dict[str, Any]) -> tuple[tuple[RecordAxis, .
     """The axes but for seeds, and how many cells the seeds make of each combination."""
     axes = labels.get("axes")
     given: dict[str, Any] = axes if isinstance(axes, dict) else {}
+    if len(given) > MOST_AXES:
+        raise StoreError(f"it tells of {len(given)} axes, and a sweep has at most {MOST_AXES}")
     seeds = {str(name) for name in list_in(labels, "seed_axes")}
     found: list[RecordAxis] = []
     repeats = 1
@@ -54,6 +56,10 @@ def swept_axes(store: Path, labels: dict[str, Any]) -> tuple[tuple[RecordAxis, .
             repeats *= _length(store, name)
         else:
             found.append(_axis(store, name, paths if isinstance(paths, list) else []))
+    cells = math.prod(len(axis) for axis in found) * repeats
+    if cells > MOST_CELLS:
+        # Without the number: it may have more digits than Python prints.
+        raise StoreError(f"it tells of more than {MOST_CELLS:,} cells, which no sweep has")
     return tuple(found), repeats
 
 
@@ -76,7 +82,10 @@ def _names(axis: str, path: str, paths: list[Any]) -> list[str]:
 
 def _length(store: Path, name: str) -> int:
     shape = list_in(_of(store, name), "shape")
-    return shape[0] if len(shape) == 1 and isinstance(shape[0], int) and shape[0] > 0 else 1
+    length = shape[0] if len(shape) == 1 and isinstance(shape[0], int) and shape[0] > 0 else 1
+    if length > MOST_CELLS:
+        raise StoreError(f"its axis {name} has more than {MOST_CELLS:,} positions")
+    return length
 
 
 def _of(store: Path, name: str) -> dict[str, Any]:
@@ -88,8 +97,7 @@ def _of(store: Path, name: str) -> dict[str, Any]:
 def _is_coordinate(store: Path, name: str, axis: str, length: int) -> bool:
     content = _of(store, name)
     return (
-        length <= LONGEST_AXIS
-        and list_in(content, "dimension_names") == [axis]
+        list_in(content, "dimension_names") == [axis]
         and list_in(content, "shape") == [length]
         and all(isinstance(c, dict) and c.get("name") in CODECS for c in list_in(content, "codecs"))
         and _holds_only_small_files(store / name)

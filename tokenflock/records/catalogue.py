@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from .facts import COLUMNS, Facts, read_facts, stamp
 from .finding import folders, is_result
 from .index import Index, Stamped
 from .naming import Names
+from .verifying import verified
 from .where import Condition, Evaluator, parse_where
 
 if TYPE_CHECKING:
@@ -57,29 +58,43 @@ def list_records(
     where: str | None = None,
     sort: str | None = None,
     rebuild: bool = False,
+    verify: bool = False,
 ) -> Catalogue:
-    """The results in some folders that fulfil a condition, in the order of a column (-column: last first)."""
+    """The results in some folders that fulfil a condition, in the order of a column (-column: last first).
+
+    verify -- read every byte of every result, too, and call damaged what is not as it was written.
+    """
     found = _collect(_roots(places), rebuild)
+    if verify:
+        found.records = [
+            replace(record, facts=verified(record.path, record.facts)) for record in found.records
+        ]
     if where is not None:
         condition = parse_where(where, found.names if found.records else None)
         found.records = list(_fulfilling(found, condition))
     if sort is not None and found.records:
         found.records = _sorted(found, sort)
+    damaged = ((record.path, record.value("damage")) for record in found.records)
+    found.notes += [f"{path} is damaged: {why}" for path, why in damaged if why is not None]
     return found
 
 
-def runs(folder: str | Path | None = None, where: str | None = None) -> pd.DataFrame:
+def runs(
+    folder: str | Path | None = None, where: str | None = None, *, verify: bool = False
+) -> pd.DataFrame:
     """Stored runs, traces and sweeps in a folder (default: runs, or here), one row each.
 
     Columns are path, kind, title, model, label, id, outcome, created, seconds, version, device, cells,
-    done and failed, then every scalar of the specs, by its last key if it is the least nested one with
-    this key (beta: model.beta), else by its path.
+    done, failed and damage, then every scalar of the specs, by its last key if it is the least nested one
+    with this key (beta: model.beta), else by its path. A result whose label, summary or journal cannot be
+    understood has the outcome "damaged", and `damage` says why; with `verify` every number is read, too,
+    and so has one whose numbers are not as they were written.
     A setting that a sweep varies has no value in its row; `matching` counts its cells that fulfil
     `where`, a condition such as "beta > 4 and model == 'SA'".
     """
     import pandas as pd
 
-    found = list_records(() if folder is None else (folder,), where)
+    found = list_records(() if folder is None else (folder,), where, verify=verify)
     paths = sorted(found.names.paths - set(COLUMNS))
     rows = [
         {

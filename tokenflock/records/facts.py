@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,17 @@ from ..results.names import (
     SUMMARY,
     SWEEP_FORMAT,
     SWEEP_SPEC,
+    SWEEP_STORE,
 )
-from ..results.own_files import is_own_file, read_object
+from ..results.own_files import LARGEST_OBJECT, required_object
 from .axes import RecordAxis, swept_axes, swept_paths
 from .finding import attributes, store_of
 
 COLUMNS = (
     *("path", "kind", "title", "model", "label", "id", "outcome", "created", "seconds"),
-    *("version", "device", "cells", "done", "failed"),
+    *("version", "device", "cells", "done", "failed", "damage"),
 )
+DAMAGED = "damaged"
 Scalar = str | int | float | bool
 DEEPEST_SETTING, MOST_SETTINGS = 8, 2_000
 LONGEST_TEXT = 2_000
@@ -79,20 +81,70 @@ def stamp(folder: Path) -> str:
 
 
 def read_facts(folder: Path) -> Facts | None:
-    """The facts of a folder, or None if it holds no result."""
+    """The facts of a folder, or None if it holds no result; of a damaged one what is wrong with it.
+
+    One folder must not hide the others: whatever its files hold, this returns.
+    """
+    try:
+        return facts_of(folder)
+    except StoreError as error:
+        return _damaged(folder, str(error))
+    # A stranger's files may raise anything.
+    except Exception as error:
+        return _damaged(folder, f"{type(error).__name__}: {error}")
+
+
+def facts_of(folder: Path) -> Facts | None:
+    """As `read_facts`; raises where the files of a result cannot be understood."""
     store = store_of(folder)
     labels = None if store is None else attributes(store)
-    if store is None or labels is None:
+    if store is None:
         return None
-    summary = read_object(folder / SUMMARY) if store != folder else {}
-    if summary.get("id") not in (None, labels.get("id")):
-        # Of another result that was in this folder.
-        summary = {}
+    if labels is None:
+        _require_label(folder, store)
+        return None
+    summary, damage = _summary(folder, labels) if store != folder else ({}, None)
     if labels.get("format") == RUN_FORMAT:
-        return _run_facts(store, labels, summary)
-    if labels.get("format") == SWEEP_FORMAT:
-        return _sweep_facts(folder, store, labels, summary)
-    return None
+        facts = _run_facts(store, labels, summary)
+    elif labels.get("format") == SWEEP_FORMAT:
+        facts = _sweep_facts(folder, store, labels, summary)
+    else:
+        return None
+    return facts if damage is None else called_damaged(facts, damage)
+
+
+def called_damaged(facts: Facts, damage: str) -> Facts:
+    """The same facts of a result that is not as it was written."""
+    told = {"outcome": DAMAGED, "damage": readable(damage)}
+    return replace(facts, columns={**facts.columns, **told})
+
+
+def _damaged(folder: Path, damage: str) -> Facts:
+    """All that is known of a result that cannot be understood."""
+    columns = dict.fromkeys(COLUMNS[1:])
+    columns["kind"] = "sweep" if os.path.lexists(folder / SWEEP_STORE) else "run"
+    return called_damaged(Facts(columns), damage)
+
+
+def _require_label(folder: Path, store: Path) -> None:
+    """Refuse a store under one of our names whose label is there and says nothing."""
+    label = store / METADATA
+    # A folder with a label of its own may be any Zarr array; one that is too large is read when opened.
+    if store == folder or not os.path.lexists(label) or label.lstat().st_size > LARGEST_OBJECT:
+        return
+    required_object(label)
+
+
+def _summary(folder: Path, labels: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """What a summary says, if it is one of this result, and what is wrong with it."""
+    if not os.path.lexists(folder / SUMMARY):
+        return {}, None
+    try:
+        found = required_object(folder / SUMMARY)
+    except StoreError as error:
+        return {}, str(error)
+    # Else of another result that was in this folder.
+    return (found if found.get("id") in (None, labels.get("id")) else {}), None
 
 
 def _run_facts(store: Path, labels: dict[str, Any], summary: dict[str, Any]) -> Facts:
@@ -115,6 +167,7 @@ def _run_facts(store: Path, labels: dict[str, Any], summary: dict[str, Any]) -> 
         "cells": None,
         "done": None,
         "failed": None,
+        "damage": None,
     }
     return Facts(columns, settings_of(spec), tuple(axes))
 
@@ -125,7 +178,7 @@ def _sweep_facts(
     spec = _table(labels, "spec")
     axes, repeats = swept_axes(store, labels)
     cells = math.prod(len(axis) for axis in axes) * repeats
-    done, failed = _progress(folder, cells, summary)
+    done, failed, damage = _progress(folder, summary)
     varied = swept_paths(labels)
     settings = {path: value for path, value in settings_of(spec).items() if path not in varied}
     columns = {
@@ -142,33 +195,32 @@ def _sweep_facts(
         "cells": cells,
         "done": done,
         "failed": failed,
+        "damage": None,
     }
-    return Facts(columns, settings, axes, repeats)
+    facts = Facts(columns, settings, axes, repeats)
+    return facts if damage is None else called_damaged(facts, damage)
 
 
-def _progress(folder: Path, cells: int, summary: dict[str, Any]) -> tuple[int | None, int | None]:
-    """How many cells are done and how many of these failed; None where nothing tells."""
-    done, failed = summary.get("done", summary.get("cells")), summary.get("failed")
-    if isinstance(done, int) and isinstance(failed, int):
-        return done, failed
-    return journal_progress(folder)
+def _progress(folder: Path, summary: dict[str, Any]) -> tuple[int | None, int | None, str | None]:
+    """How many cells are done, how many of these failed, and what is wrong with the journal that tells it.
 
-
-def journal_progress(folder: Path) -> tuple[int | None, int | None]:
-    """Cells done and failed by the journal of an unfinished sweep."""
-    if not is_own_file(folder / JOURNAL):
-        return None, None
+    None where nothing tells. A journal is read even where a summary counts the cells: it may have lost some.
+    """
+    if not os.path.lexists(folder / JOURNAL):
+        done, failed = summary.get("done", summary.get("cells")), summary.get("failed")
+        counted = isinstance(done, int) and isinstance(failed, int)
+        return (done, failed, f"{JOURNAL} is missing") if counted else (None, None, None)
     # Only here, since it needs numpy: most folders hold runs.
+    from ..sweeps.checking import cells_done, check_journal, check_summary
     from ..sweeps.journal import Journal
 
     try:
         journal = Journal(folder / JOURNAL)
-    except StoreError:
-        return None, None
-    if journal.header is None:
-        return None, None
-    grid = journal.header.grid
-    return sum(grid.block(index).size for index in journal.done), journal.failed
+    except StoreError as error:
+        return None, None, str(error)
+    damages = [*check_journal(journal), *check_summary(folder, journal)]
+    done = None if journal.header is None else cells_done(journal)
+    return done, journal.failed, "; ".join(map(str, damages)) or None
 
 
 def _sweep_outcome(cells: int, done: int | None, failed: int | None) -> str:

@@ -18,7 +18,7 @@ from .facts import Facts
 
 FILE = "records.sqlite"
 # Raise it when facts are read differently: older files are then made anew.
-VERSION = 2
+VERSION = 3
 PATIENCE_SECONDS = 2.0
 
 Stamped = tuple[str, Facts | None]

@@ -10,7 +10,8 @@ from ..doors import door
 from ..errors import InputError, StoreError
 from ..results.identity import PART_OF, require_same
 from ..results.names import INITIAL, SEGMENTS, STORE, SWEEP_STORE, TRAINING
-from .facts import Facts, read_facts
+from ..results.strict_json import restored
+from .facts import Facts, facts_of
 from .finding import attributes, store_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def find_result(path: str | Path) -> Result:
     if folder.name in (STORE, SWEEP_STORE) and folder.absolute().parent.is_dir():
         # What belongs to a store (its summary, its journal) lies beside it.
         folder = folder.absolute().parent
-    store, facts = store_of(folder), read_facts(folder)
+    store, facts = store_of(folder), _facts(folder)
     if store is None or facts is None:
         raise InputError(
             f"{path} is not a run, a trace or a sweep; give a folder that tokenflock run, trace or sweep "
@@ -92,6 +93,16 @@ def find_result(path: str | Path) -> Result:
     if store.parent.name == SEGMENTS:
         _require_own_part(store, labels)
     return Result(folder, store, facts, labels)
+
+
+def _facts(folder: Path) -> Facts | None:
+    try:
+        return facts_of(folder)
+    except Exception as error:
+        told = f"{error}" if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
+        raise StoreError(
+            f"{folder} is damaged: {told}; take the folder from a copy, or compute it again"
+        ) from error
 
 
 def _require_own_part(part: Path, labels: dict[str, Any]) -> None:
@@ -104,12 +115,3 @@ def _require_own_part(part: Path, labels: dict[str, Any]) -> None:
             first,
             "take the folder from a copy, or run it again with --overwrite or another --out",
         )
-
-
-def restored(value: Any) -> Any:
-    """Stored attributes with the numbers that strict JSON cannot hold (tokenflock/store.py)."""
-    if isinstance(value, dict):
-        if set(value) == {"number"} and value["number"] in ("nan", "inf", "-inf"):
-            return float(value["number"])
-        return {name: restored(entry) for name, entry in value.items()}
-    return [restored(entry) for entry in value] if isinstance(value, list) else value

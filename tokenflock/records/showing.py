@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..results.bounds import bytes_below
 from ..results.own_files import is_own_file
 from .facts import COLUMNS, JOURNAL, SWEEP_SPEC
 from .finding import arrays, list_in, metadata
 from .opening import Result
+from .verifying import verified
 
 MOST_FAILURES = 1_000
 HEALTHY = ("advice", "health")
 
 
-def describe_result(result: Result) -> dict[str, Any]:
-    """Everything that can be said without reading an array of results."""
+def describe_result(result: Result, verify: bool = False) -> dict[str, Any]:
+    """Everything that can be said without reading an array of results; `verify` reads them to check them."""
+    if verify:
+        result = replace(result, facts=verified(result.folder, result.facts))
     labels, columns = result.labels, result.facts.columns
     facts = {name: columns.get(name) for name in COLUMNS if columns.get(name) is not None}
     content: dict[str, Any] = {
@@ -29,10 +33,12 @@ def describe_result(result: Result) -> dict[str, Any]:
         "spec": labels.get("spec"),
         "toml": spec_text(result),
         "arrays": [_array(folder) for folder in arrays(result.store)],
-        "bytes": size_on_disk(result.folder),
+        "bytes": bytes_below(result.folder),
     }
     if result.kind == "sweep":
-        content |= {"axes": labels.get("axes"), "failures": failures_of(result)}
+        # The coordinates of failed cells are read through what a damaged sweep refuses.
+        failures = [] if columns["damage"] else failures_of(result)
+        content |= {"axes": labels.get("axes"), "failures": failures}
     return content
 
 
@@ -86,18 +92,6 @@ def _attribute(content: dict[str, Any], name: str) -> str:
     about = content.get("attributes")
     says = about.get(name, "") if isinstance(about, dict) else ""
     return says if isinstance(says, str) else ""
-
-
-def size_on_disk(folder: Path) -> int:
-    """Bytes of all files in a folder; links count as themselves."""
-    total = 0
-    for here, _, files in os.walk(folder):
-        for name in files:
-            try:
-                total += os.lstat(os.path.join(here, name)).st_size
-            except OSError:
-                continue
-    return total
 
 
 def failures_of(result: Result) -> list[dict[str, Any]]:

@@ -9,15 +9,18 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..errors import StoreError
 from .strict_json import is_deeper_than
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 LARGEST_OBJECT = 8 * 2**20
 # Models inside models are described in tables inside tables; ours have a dozen.
 DEEPEST_OBJECT = 100
+SHOWN = 200
 
 
 def is_own_file(path: Path) -> bool:
@@ -55,10 +58,36 @@ def write_own(path: Path, text: str) -> None:
 def read_object(path: Path, largest: int = LARGEST_OBJECT) -> dict[str, Any]:
     """A JSON object in a file of bounded size and depth; empty for anything else."""
     try:
-        with open_own(path) as file:
-            text = file.read(largest + 1)
-        content = {} if len(text) > largest else json.loads(text)
+        return _object(path, largest, None)
     except (OSError, ValueError, RecursionError):
         return {}
-    sound = isinstance(content, dict) and not is_deeper_than(content, DEEPEST_OBJECT)
-    return content if sound else {}
+
+
+def required_object(path: Path, largest: int = LARGEST_OBJECT) -> dict[str, Any]:
+    """As `read_object`, of strict JSON, or a sentence on what is wrong with the file."""
+    try:
+        return _object(path, largest, _no_constant)
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise StoreError(f"{path} is nested too deeply") from error
+    except ValueError as error:
+        reason = str(error).split("\n")[0][:SHOWN]
+        raise StoreError(f"{path} is not as it was written ({reason})") from error
+
+
+def _object(path: Path, largest: int, constant: Callable[[str], Any] | None) -> dict[str, Any]:
+    with open_own(path) as file:
+        text = file.read(largest + 1)
+    if len(text) > largest:
+        raise ValueError(f"more than {largest} bytes")
+    content = json.loads(text, parse_constant=constant)
+    if not isinstance(content, dict):
+        raise ValueError("no JSON object")
+    if is_deeper_than(content, DEEPEST_OBJECT):
+        raise ValueError(f"more than {DEEPEST_OBJECT} tables and lists inside one another")
+    return content
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number of strict JSON")

@@ -31,9 +31,9 @@ def exact(value: Any) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """The inverse of `exact`, but for tuples, which come back as lists."""
+    """The inverse of `exact`, but for tuples, which come back as lists; a stranger's tables stay tables."""
     if isinstance(value, dict):
-        if set(value) == {"number"}:
+        if set(value) == {"number"} and value["number"] in ("nan", "inf", "-inf"):
             return float(value["number"])
         return {name: restored(entry) for name, entry in value.items()}
     return [restored(entry) for entry in value] if isinstance(value, list) else value

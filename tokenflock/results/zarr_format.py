@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import StoreError
+from .bounds import Stated, require_readable, stated_by
 from .names import METADATA
 from .own_files import is_own_file, read_object
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from .own_store import OwnFiles
 
 OF_FORMAT_2 = (".zgroup", ".zarray", ".zattrs", ".zmetadata")
 CODECS = frozenset({"bytes", "vlen-utf8", "zstd", "crc32c"})
@@ -31,19 +34,21 @@ DATA_TYPES = frozenset(
 SHOWN = 60
 
 
-def open_zarr(path: Path, through: Any = None) -> xr.Dataset:
+def open_zarr(path: Path, through: Any = None, whole: bool = False) -> xr.Dataset:
     """The dataset of a store of our own kind, read when its numbers are asked for.
 
     through -- a Zarr store over the same files, which checks what it reads; default: the files.
+    whole -- all of it is going to be read, so all of it must fit in memory; else its coordinates.
     """
     import xarray as xr
 
     require_own_format(path)
+    require_readable(path, _read_at_once(path, whole))
     with warnings.catch_warnings():
         # zarr warns of what is missing, which checksums find, and that its texts may change.
         warnings.simplefilter("ignore")
         return xr.open_zarr(
-            _files(path) if through is None else through,
+            files_of(path) if through is None else through,
             zarr_format=3,
             consolidated=False,
             chunks=None,
@@ -52,21 +57,35 @@ def open_zarr(path: Path, through: Any = None) -> xr.Dataset:
         )
 
 
+def _read_at_once(path: Path, whole: bool) -> list[Stated]:
+    """What xarray reads of a store when it opens it: the coordinates of axes, or what is asked for."""
+    described = {name: read_object(path / name / METADATA) for name in array_names(path)}
+    return [
+        stated_by(path / name, metadata)
+        for name, metadata in described.items()
+        if whole or metadata.get("dimension_names") == [name]
+    ]
+
+
 def open_array(path: Path) -> Any:
-    """One array of our own kind."""
+    """One array of our own kind, which is going to be read."""
     import zarr
 
-    _require_array(path, read_object(path / METADATA))
+    metadata = read_object(path / METADATA)
+    _require_array(path, metadata)
+    require_readable(path, [stated_by(path, metadata)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return zarr.open_array(_files(path), mode="r", zarr_format=3)
+        return zarr.open_array(files_of(path), mode="r", zarr_format=3)
 
 
-def _files(path: Path) -> Any:
-    """A folder as Zarr's own store: newer versions read a plain path as an address, less its newlines."""
+def files_of(path: Path) -> OwnFiles:
+    """A folder as a Zarr store: newer versions read a plain path as an address, less its newlines."""
     from zarr.storage import LocalStore
 
-    return LocalStore(path, read_only=True)
+    from .own_store import OwnFiles
+
+    return OwnFiles(LocalStore(path, read_only=True))
 
 
 def require_own_format(path: Path) -> None:
@@ -79,8 +98,13 @@ def require_own_format(path: Path) -> None:
         raise StoreError(f"{path / METADATA} is not that of a Zarr group of format 3; {_REMEDY}")
     for name in _folders_in(path):
         _refuse_format_2(path / name)
-        if os.path.lexists(path / name / METADATA):
-            _require_array(path / name, read_object(path / name / METADATA))
+    for name in array_names(path):
+        _require_array(path / name, read_object(path / name / METADATA))
+
+
+def array_names(path: Path) -> list[str]:
+    """The arrays of a store, by their folders."""
+    return [name for name in _folders_in(path) if os.path.lexists(path / name / METADATA)]
 
 
 _REMEDY = (
@@ -126,6 +150,7 @@ def _require_array(path: Path, metadata: dict[str, Any]) -> None:
         )
     if metadata.get("storage_transformers"):
         raise StoreError(f"{path} has storage transformers, which are not opened; {_REMEDY}")
+    stated_by(path, metadata)
 
 
 def _name(given: Any) -> Any:

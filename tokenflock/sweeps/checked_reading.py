@@ -14,14 +14,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
-from zarr.storage import LocalStore, WrapperStore
+from zarr.storage import WrapperStore
 
 from ..errors import StoreError
 from ..results.durable import Mark, how_to_continue, mark
 from ..results.names import JOURNAL, SWEEP_STORE
-from ..results.zarr_format import open_zarr
+from ..results.own_store import OwnFiles
+from ..results.zarr_format import files_of, open_zarr
 from . import checking
-from .checking import Damage, Kind, check_fixed, check_journal, chunk_damage
+from .checking import (
+    Damage,
+    Kind,
+    cells_done,
+    check_fixed,
+    check_journal,
+    check_summary,
+    chunk_damage,
+)
 from .journal import Header, Journal
 from .ownership import refuse_links
 
@@ -48,10 +57,10 @@ def open_sweep(path: str | Path, verify: bool = True) -> xr.Dataset:
     header = journal.header
     if header is None:
         raise _damaged(folder, [*check_journal(journal)])
-    fixed = [*check_fixed(folder, header)]
-    if fixed:
-        raise _damaged(folder, fixed)
-    store = CheckedStore(LocalStore(folder / SWEEP_STORE, read_only=True), folder, journal)
+    known = [*check_fixed(folder, header), *check_summary(folder, journal)]
+    if known:
+        raise _damaged(folder, known)
+    store = CheckedStore(files_of(folder / SWEEP_STORE), folder, journal)
     dataset = _in_order(_open(folder, store))
     _require_axes(folder, header, dataset)
     store.axes = {name: dataset[name].values for name in header.axes}
@@ -120,21 +129,20 @@ def _damaged(folder: Path, damage: list[Damage]) -> StoreError:
 
 
 def _counts(header: Header, journal: Journal) -> dict[str, int]:
-    grid = header.grid
-    done = sum(grid.block(index).size for index in journal.done)
-    return {"cells": grid.size, "cells_done": done, "cells_failed": journal.failed}
+    done = cells_done(journal)
+    return {"cells": header.grid.size, "cells_done": done, "cells_failed": journal.failed}
 
 
-class CheckedStore(WrapperStore[LocalStore]):
+class CheckedStore(WrapperStore[OwnFiles]):
     """The files of a sweep as they were when its journal was read: unfinished blocks are not there."""
 
-    def __init__(self, store: LocalStore, folder: Path, journal: Journal):
+    def __init__(self, store: OwnFiles, folder: Path, journal: Journal):
         super().__init__(store)
         self.folder = folder
         self.journal = journal
         self.axes: dict[str, np.ndarray] = {}
 
-    def _with_store(self, store: LocalStore) -> CheckedStore:
+    def _with_store(self, store: OwnFiles) -> CheckedStore:
         """Zarr asks for the same store once more, to read only."""
         same = CheckedStore(store, self.folder, self.journal)
         same.axes = self.axes

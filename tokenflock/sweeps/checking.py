@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 
 from ..results.durable import Mark, mark_of
-from ..results.names import JOURNAL, SWEEP_SPEC, SWEEP_STORE
+from ..results.names import JOURNAL, SUMMARY, SWEEP_SPEC, SWEEP_STORE
+from ..results.own_files import read_object
 from .grid import Block
 from .journal import Entry, Header, Journal
 
@@ -51,7 +52,8 @@ def verify(
     axes -- the coordinate of each axis, to say which cells are affected;
     report -- called with the number of blocks read, and of all to read.
     """
-    found = [*check_journal(journal), *check_fixed(folder, journal.header)]
+    found = [*check_journal(journal), *check_summary(folder, journal)]
+    found += check_fixed(folder, journal.header)
     total = len(journal.done)
     for number, entry in enumerate(journal.entries(), start=1):
         found += check_block(folder, journal.header, entry, axes)
@@ -74,6 +76,34 @@ def check_journal(journal: Journal) -> Iterator[Damage]:
             f"line {line} belongs to another sweep: it has {found[:SHOWN]}, not {journal.identity}"
         )
         yield Damage("changed", JOURNAL, detail=told)
+
+
+def check_summary(folder: Path, journal: Journal) -> Iterator[Damage]:
+    """What a summary counts otherwise than the journal, of which no line goes while there is a summary.
+
+    Lines that were lost at the end of a journal leave no other trace.
+    """
+    header, said = journal.header, read_object(folder / SUMMARY)
+    if header is None or said.get("id") not in (None, header.id):
+        return
+    done, told = cells_done(journal), said.get("done", said.get("cells"))
+    if isinstance(told, int) and told != done:
+        detail = (
+            f"it lists {done} of {header.grid.size} cells, and {SUMMARY} says that {told} are done"
+        )
+        yield Damage("truncated", JOURNAL, detail=detail)
+    failed = said.get("failed")
+    if told == done and isinstance(failed, int) and failed != journal.failed:
+        detail = f"it tells of {failed} failed cells, and {JOURNAL} of {journal.failed}"
+        yield Damage("changed", SUMMARY, detail=detail)
+
+
+def cells_done(journal: Journal) -> int:
+    """How many cells the finished blocks have."""
+    if journal.header is None:
+        return 0
+    grid = journal.header.grid
+    return sum(grid.block(index).size for index in journal.done)
 
 
 def check_fixed(folder: Path, header: Header | None) -> Iterator[Damage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import signal
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import InputError, SolveError, TokenflockError
 from .lookout import ASK_SECONDS, Lookout, Say
@@ -52,11 +53,18 @@ def dask_setup(_worker: object) -> None:
 
 
 class OnCluster:
-    """Blocks computed by whatever workers the client's cluster has; `patience` as in Lookout."""
+    """Blocks computed by whatever workers the client's cluster has; `patience` and `stop` as in Lookout."""
 
-    def __init__(self, order: Order, client: Any, say: Say, patience: float | None = None):
+    def __init__(
+        self,
+        order: Order,
+        client: Any,
+        say: Say,
+        patience: float | None = None,
+        stop: Callable[[str], None] | None = None,
+    ):
         self.client = client
-        self.lookout = Lookout(client, say, patience)
+        self.lookout = Lookout(client, say, patience, stop)
         self._sender = Sender(order)
 
     def stream(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, BlockResult | Exception]]:
@@ -105,18 +113,27 @@ class OnCluster:
         return next(finished)
 
     def _answer(self, future: Any) -> BlockResult | Exception:
-        ask = self.lookout.ask
+        ask, seconds = self.lookout.ask, 0.0
         try:
             error = ask(lambda: future.exception(timeout=ASK_SECONDS))
             if error is None:
-                return self._sender.accepted(ask(lambda: future.result(timeout=FETCH_SECONDS)))
+                answer = self._sender.accepted(ask(lambda: self._fetched(future)))
+                seconds = getattr(answer, "seconds", 0.0)
+                return answer
         except TokenflockError:
             raise
         except Exception as lost:  # with the worker that had the answer
             error = lost
         finally:
-            self.lookout.answered()
+            self.lookout.answered(seconds)
         return told_or_raised(error)
+
+    def _fetched(self, future: Any) -> Any:
+        """An answer from the worker that has it, which may fall silent now: so somebody looks meanwhile."""
+        fetching = _Apart(lambda: future.result(timeout=FETCH_SECONDS))
+        while not fetching.ended(PAUSE):
+            self.lookout.look()
+        return fetching.answer()
 
 
 @contextlib.contextmanager
@@ -130,7 +147,15 @@ def own_cluster(order: Order, workers: int, say: Say) -> Iterator[OnCluster]:
         opened.callback(_end, cluster)
         client = Client(cluster, set_as_default=False)
         opened.callback(_close, client)
-        yield OnCluster(order, client, say, PATIENCE_SECONDS)
+        yield OnCluster(order, client, say, PATIENCE_SECONDS, functools.partial(_kill, cluster))
+
+
+def _kill(cluster: Any, address: str) -> None:
+    """End the process of one worker, stopped or not; dask hands its blocks on, and starts another."""
+    for nanny in list(cluster.workers.values()):
+        if nanny.worker_address == address and nanny.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(nanny.pid, signal.SIGKILL)
 
 
 def _started(workers: int) -> Any:
@@ -138,7 +163,8 @@ def _started(workers: int) -> Any:
     from distributed import LocalCluster
 
     # Not above: worker processes load this module before they are set up, and this loads JAX.
-    from ..memory import GIB, LIMIT_VARIABLE, available_bytes
+    from ..host_memory import GIB, LIMIT_VARIABLE
+    from ..memory import available_bytes
 
     reason: Exception | None = None
     # What one process may use, shared by all: a cell that does not fit is refused, and not killed.
@@ -168,25 +194,40 @@ def _started(workers: int) -> Any:
     ) from reason
 
 
+class _Apart(Generic[T]):
+    """A call in a thread that nobody need wait for."""
+
+    def __init__(self, make: Callable[[], T]):
+        self._make = make
+        self._made: list[T] = []
+        self._raised: list[Exception] = []
+        self._thread = threading.Thread(target=self._try, daemon=True)
+        self._thread.start()
+
+    def _try(self) -> None:
+        try:
+            self._made.append(self._make())
+        except Exception as error:
+            self._raised.append(error)
+
+    def ended(self, seconds: float) -> bool:
+        """Whether there is an answer; waits so long for one."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def answer(self) -> T:
+        """What it returned, or raised."""
+        if self._raised:
+            raise self._raised[0]
+        return self._made[0]
+
+
 def _within(seconds: float, make: Callable[[], T]) -> T:
     """What `make` returns or raises, if that is soon; dask starts processes without any limit of time."""
-    made: list[T] = []
-    raised: list[Exception] = []
-
-    def try_it() -> None:
-        try:
-            made.append(make())
-        except Exception as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=try_it, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if raised:
-        raise raised[0]
-    if not made:
+    made = _Apart(make)
+    if not made.ended(seconds):
         raise TimeoutError(f"nothing happened for {seconds:.0f} s")
-    return made[0]
+    return made.answer()
 
 
 def _close(client: Any) -> None:

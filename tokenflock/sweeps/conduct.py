@@ -20,7 +20,7 @@ from ..lab.folder import write_summary
 from ..provenance import provenance
 from ..results.durable import how_to_continue, what_is_kept
 from ..results.locking import Writer, only_writer
-from ..results.names import JOURNAL, SWEEP_SPEC, SWEEP_STORE
+from ..results.names import JOURNAL, SUMMARY, SWEEP_SPEC, SWEEP_STORE
 from ..results.strict_json import plain
 from .cluster import HOW_TO_INSTALL, is_installed, own_cluster, running_cluster
 from .estimate import Estimate, cores, estimate, refuse_too_much
@@ -160,11 +160,12 @@ def _continued(
             watch.say(f"{name} was damaged and is written again")
         damages = store.verify()
         for damage in damages:
-            watch.say(f"{damage}; it will be computed again")
+            how = "written" if damage.file == SUMMARY else "computed"
+            watch.say(f"{damage}; it will be {how} again")
         again = {damage.block for damage in damages if damage.block is not None}
         if wishes.retry_failed:
             again |= {block_of(store.sweep.grid, cell) for cell, _, _ in store.failures()}
-        if again:
+        if again or any(damage.file in (JOURNAL, SUMMARY) for damage in damages):
             # In this order: a sweep with a summary is a finished one.
             clear_results(folder)
         if again or damages:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import InputError
 from ..integrate.save import MOST_SAVES
 from ..lab.density import sizes
+from ..lab.sizes import heads_of, tokens_of
 from ..lab.spec import RunSpec
 from ..reduce import Dense
 
@@ -57,7 +58,7 @@ def _field_seconds(spec: RunSpec) -> float:
     if spec.density is not None:
         return NUMBER_SECONDS * sum(sizes(spec.density))
     n, d = tokens_of(spec)
-    return PAIR_SECONDS * n * n * (4 + d) * _heads(spec)
+    return PAIR_SECONDS * n * n * (4 + d) * heads_of(spec)
 
 
 def largest_part(spec: RunSpec) -> str:
@@ -76,7 +77,7 @@ def cell_bytes(spec: RunSpec) -> float:
     tokens = TOKEN_COPIES * 8.0 * n * d
     if spec.solve.reduction != "dense" or not hasattr(spec.model, "beta"):
         return tokens
-    return tokens + Dense().peak_bytes(n, _heads(spec), 1)
+    return tokens + Dense().peak_bytes(n, heads_of(spec), 1)
 
 
 def mean_cell_seconds(sweep: Sweep) -> float:
@@ -96,17 +97,6 @@ def default_batch(spec: RunSpec, cells: int) -> int:
     return max(1, min(LARGEST_BATCH, int(fitting), math.ceil(cells / FEWEST_BLOCKS)))
 
 
-def tokens_of(spec: RunSpec) -> tuple[int, int]:
-    """Number of tokens, and of their coordinates."""
-    tokens: Any = spec.tokens
-    if getattr(tokens, "n", None) is not None:
-        return tokens.n, tokens.d
-    if getattr(tokens, "points", None) is not None:
-        return len(tokens.points), tokens.d
-    centres = tokens.centres if isinstance(tokens.centres, list) else [tokens.centres]
-    return tokens.per_cluster * len(centres), tokens.d
-
-
 def saves_of(spec: RunSpec) -> int:
     """About how many save times there are, of a cell that is not refused for having too many."""
     save = spec.save
@@ -115,8 +105,3 @@ def saves_of(spec: RunSpec) -> int:
     if save.log is not None:
         return save.log.count
     return 2 + len(save.at or [])
-
-
-def _heads(spec: RunSpec) -> int:
-    weights = getattr(spec.model, "weights", None)
-    return getattr(weights, "heads", None) or 1

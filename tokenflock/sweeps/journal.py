@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import StoreError
+from ..results.bounds import MOST_AXES, MOST_CELLS
 from ..results.durable import Mark, replace_files, write_all
 from ..results.identity import digest
 from ..results.own_files import NO_LINKS, open_own
@@ -103,10 +105,15 @@ def _header(text: list[Any], files: dict[str, list[Any]], **rest: Any) -> Header
     lists = {name: tuple(rest.pop(name)) for name in ("axes", "shape", "block_shape")}
     counts = [*lists["shape"], *lists["block_shape"]]
     of_one_length = len({*map(len, lists.values())}) == 1
-    known = rest["format"] in (FORMAT, OLD_FORMAT)
-    if not known or not of_one_length or not all(type(n) is int and n > 0 for n in counts):
+    known = rest["format"] in (FORMAT, OLD_FORMAT) and of_one_length
+    if not known or not all(type(n) is int and n > 0 for n in counts) or not _may_be(**lists):
         raise ValueError("a journal of another kind")
     return Header(text=_mark(*text), files=_marks(files), **lists, **rest)
+
+
+def _may_be(axes: tuple[Any, ...], shape: tuple[int, ...], block_shape: tuple[int, ...]) -> bool:
+    """Whether a sweep can have such a grid."""
+    return len(axes) <= MOST_AXES and max(map(math.prod, (shape, block_shape))) <= MOST_CELLS
 
 
 def _entry(

@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from ..errors import SolveError
+from .silence import Silence
 
 Say = Callable[[str], None]
 # How often to see whether there are workers, and whether they have something to do.
@@ -26,11 +27,20 @@ class Lookout:
     """Watches the cluster of a client.
 
     patience -- how many seconds it may be without any worker before it is given up (None: as long as a
-        queue takes).
+        queue takes);
+    stop -- ends the process of a worker that has fallen silent, so that others get its blocks and another
+        takes its place; None where it is not ours.
     """
 
-    def __init__(self, client: Any, say: Say, patience: float | None):
-        self.client, self.say, self.patience = client, say, patience
+    def __init__(
+        self,
+        client: Any,
+        say: Say,
+        patience: float | None,
+        stop: Callable[[str], None] | None = None,
+    ):
+        self.client, self.say, self.patience, self.stop = client, say, patience, stop
+        self.silence = Silence()
         self.address = client.scheduler.address
         self._leavings, self._had_workers = 0, False
         self.begin()
@@ -40,9 +50,10 @@ class Lookout:
         self._looked = self._alone_since = self._idle_since = time.monotonic()
         self._told = False
 
-    def answered(self) -> None:
-        """A worker has done something."""
+    def answered(self, seconds: float = 0.0) -> None:
+        """A worker has done something, which took it so long."""
         self._leavings = 0
+        self.silence.took(seconds)
 
     def threads(self) -> int:
         """How many blocks can be computed at once."""
@@ -56,6 +67,7 @@ class Lookout:
         self._looked = now
         if self.threads():
             self._had_workers, self._alone_since = True, now
+            self._check_silent(now)
             self._check_busy(now)
         else:
             self._idle_since = now
@@ -86,6 +98,21 @@ class Lookout:
                 f"the scheduler at {self.address} has workers and blocks that wait, and has handed out "
                 f"none for {IDLE_SECONDS:.0f} s"
             )
+
+    def _check_silent(self, now: float) -> None:
+        """Workers that are there and say nothing."""
+        known = self.ask(self._asker("identity"))["workers"]
+        marks = {address: worker["last_seen"] for address, worker in known.items()}
+        for address, seconds in self.silence.fallen_silent(marks, now).items():
+            told = (
+                f"the worker at {address} has given no sign of life for {seconds:.0f} s "
+                f"({self.silence.allowed:.0f} s are allowed)"
+            )
+            if self.stop is None:
+                self.say(f"{told}; its scheduler gives its blocks to others when it gives it up")
+            else:
+                self.say(f"{told}; it is ended, and others compute its blocks")
+                self.stop(address)
 
     def _asker(self, question: str) -> Callable[[], Any]:
         asked = getattr(self.client.scheduler, question)

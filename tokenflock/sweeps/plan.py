@@ -16,12 +16,12 @@ import tomli_w
 from ..errors import InputError, require
 from ..lab.files import content, load, put, validated
 from ..lab.spec import RunSpec
+from ..results.bounds import MOST_AXES, MOST_CELLS
 from .cost import default_batch
 from .grid import Axis, Grid, Index, block_shape
 from .spec import derived_seed, make_axes, read_axis, read_table
 
 SWEEP = "sweep"
-MOST_CELLS, MOST_AXES = 1_000_000, 16
 # Positions of a long axis at which its values are checked before anything is computed.
 CHECKED = 64
 DECIDES_NOTHING = ("title", "says", "output")

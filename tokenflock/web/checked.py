@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
-from zarr.storage import LocalStore
 
 from ..errors import StoreError
 from ..results.names import JOURNAL, SWEEP_SPEC, SWEEP_STORE
 from ..results.own_files import is_own_file
-from ..results.zarr_format import open_zarr
+from ..results.own_store import OwnFiles
+from ..results.zarr_format import files_of, open_zarr
 from ..sweeps.checked_reading import CHUNK, CheckedStore
-from ..sweeps.checking import Damage, check_journal, compare, where_is
+from ..sweeps.checking import Damage, check_journal, check_summary, compare, where_is
 from ..sweeps.journal import Header, Journal
 
 LARGEST_JOURNAL = 256 * 2**20
@@ -60,7 +60,7 @@ def open_shown(store: Path, told: Told) -> Any:
         told.unchecked = told.unchecked or f"the numbers are not checked: {JOURNAL} is damaged"
         return open_zarr(store)
     _check_fixed(store, header, told)
-    files = ShownStore(LocalStore(store, read_only=True), store.parent, journal, told)
+    files = ShownStore(files_of(store), store.parent, journal, told)
     dataset = open_zarr(store, through=files)
     files.axes.update({name: dataset[name].values for name in header.axes})
     return dataset
@@ -82,8 +82,9 @@ def _journal(store: Path, told: Told) -> Journal | None:
     except StoreError:
         told.unchecked = f"the numbers are not checked: {JOURNAL} cannot be read"
         return None
-    for damage in check_journal(journal):
-        told.add(JOURNAL, str(damage))
+    # A damaged line is the reason why the two disagree.
+    for damage in [*check_journal(journal)] or check_summary(store.parent, journal):
+        told.add(damage.file, str(damage))
     return journal
 
 
@@ -108,7 +109,7 @@ class ShownStore(CheckedStore):
 
     def __init__(
         self,
-        store: LocalStore,
+        store: OwnFiles,
         folder: Path,
         journal: Journal,
         told: Told,
@@ -118,7 +119,7 @@ class ShownStore(CheckedStore):
         self.told = told
         self.axes = {} if axes is None else axes
 
-    def _with_store(self, store: LocalStore) -> ShownStore:
+    def _with_store(self, store: OwnFiles) -> ShownStore:
         return ShownStore(store, self.folder, self.journal, self.told, self.axes)
 
     async def get(

@@ -88,7 +88,7 @@ def _writer(sink: BinaryIO) -> Write:
 
 def _tasks(limits: Limits, inbox: Inbox) -> dict[str, Task]:
     def run(request: dict[str, Any], write: Write) -> None:
-        from ..memory import LIMIT_VARIABLE
+        from ..host_memory import LIMIT_VARIABLE
         from .exact import stream
 
         os.environ.setdefault(LIMIT_VARIABLE, str(limits.memory_gib))
