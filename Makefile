@@ -54,7 +54,7 @@ test: $(TEST_STAMP) $(BUNDLE) $(BROWSER) lint
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadgroup
 
 test-all: $(TEST_STAMP) $(BUNDLE) $(BROWSER) lint
-	XLA_FLAGS="$(XLA_FLAGS)" $(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

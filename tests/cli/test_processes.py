@@ -131,6 +131,8 @@ def test_two_processes_never_write_into_one_folder(tmp_path):
     while not parts_in(place):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    # It must not come to its end meanwhile, however slowly the others start.
+    first.send_signal(signal.SIGSTOP)
     for how in ([*second, "--overwrite"], [COMMAND, "run", "--resume"]):
         refused = subprocess.run(
             [*how, "--out", str(place)], capture_output=True, text=True, check=False
@@ -142,6 +144,7 @@ def test_two_processes_never_write_into_one_folder(tmp_path):
     place.rename(moved)
     (tmp_path / "other").rename(place)
     before = contents(place)
+    first.send_signal(signal.SIGCONT)
     told = " ".join(first.communicate(timeout=120)[1].split())
     assert first.returncode == 1
     assert "is no longer what this process was writing" in told
