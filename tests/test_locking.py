@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tokenflock.errors import StoreError, WriteError
+from tokenflock.results.atomic import complete_file, complete_files, complete_folder
 from tokenflock.results.identity import digest, require_same
 from tokenflock.results.locking import HOLDER, LOCK, only_writer, only_writer_in, only_writer_of
 
@@ -84,6 +85,22 @@ def test_a_moved_folder_is_not_ours_and_the_one_in_its_place_is_left_alone(tmp_p
         with pytest.raises(WriteError, match="moved away, removed or replaced"):
             writer.require_place()
     assert contents(place) == before
+
+
+@pytest.mark.parametrize("write", [complete_file, complete_folder, complete_files])
+def test_a_folder_moved_away_while_it_is_written_into_is_told_as_such(tmp_path, write):
+    """The scratch went with it, so the disk misses a file; that is not what its user must hear."""
+    place = tmp_path / "place"
+    place.mkdir()
+
+    def write_while_it_moves(writer):
+        with write(place / "inner", check=writer.require_place) as scratch:
+            place.rename(tmp_path / "elsewhere")
+            (scratch / "part").write_bytes(b"numbers")
+
+    with only_writer(place) as writer, pytest.raises(WriteError, match="moved away, removed"):
+        write_while_it_moves(writer)
+    assert not place.exists()
 
 
 def test_a_folder_that_is_removed_is_not_made_again(tmp_path):

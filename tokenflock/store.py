@@ -96,7 +96,7 @@ def _write(
 ) -> Path:
     check = check or (lambda: None)
     _require_one_size(content)
-    with told_by_the_disk(path):
+    with told_by_the_disk(path, check):
         if path.exists() and not overwrite:
             raise StoreError(f"{path} exists; choose another name or pass overwrite=True")
         check()

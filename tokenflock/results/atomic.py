@@ -24,20 +24,22 @@ Check = Callable[[], None]
 
 
 @contextlib.contextmanager
-def told_by_the_disk(place: Path) -> Iterator[None]:
-    """Turn the errors of a disk into a sentence."""
+def told_by_the_disk(place: Path, check: Check | None = None) -> Iterator[None]:
+    """Turn the errors of a disk into a sentence; where `check` raises, it knows the reason."""
     try:
         yield
     except OSError as error:
+        if check is not None:
+            check()
         raise in_words_of_the_disk(place, error) from error
 
 
 @contextlib.contextmanager
-def making(folder: Path) -> Iterator[None]:
+def making(folder: Path, check: Check | None = None) -> Iterator[None]:
     """Write into a folder that may not be there yet; where that fails, those made for it go again."""
     made = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
     try:
-        with told_by_the_disk(folder):
+        with told_by_the_disk(folder, check):
             yield
     except BaseException:
         for each in made:
@@ -60,7 +62,7 @@ def complete_file(path: Path, check: Check | None = None) -> Iterator[Path]:
 
     check -- raises if the place is not the writer's own any more (locking.Writer.require_place).
     """
-    with making(path.parent), beside(path) as folder:
+    with making(path.parent, check), beside(path) as folder:
         scratch = folder / path.name
         yield scratch
         flush(scratch)
@@ -78,7 +80,7 @@ def write_file(path: Path, content: bytes | str, check: Check | None = None) -> 
 @contextlib.contextmanager
 def complete_files(folder: Path, check: Check | None = None) -> Iterator[Path]:
     """A folder to fill with files; then all of them go to `folder`, or none of those that are new there."""
-    with making(folder):
+    with making(folder, check):
         folder.mkdir(parents=True, exist_ok=True)
         with beside(folder / SCRATCH) as scratch:
             yield scratch
@@ -112,7 +114,7 @@ def complete_folder(
     replacing -- names in a folder that is there, which are taken away for what is new: other files in it
         are the user's. Without them the folder must not be there.
     """
-    with making(folder), beside(folder) as scratch:
+    with making(folder, check), beside(folder) as scratch:
         fresh = scratch / folder.name
         fresh.mkdir()
         yield fresh

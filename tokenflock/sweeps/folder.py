@@ -68,7 +68,7 @@ def _has_store(folder: Path) -> bool:
 
 def replaced(folder: Path, sweep: Sweep, layout: Layout, writer: Writer) -> SweepStore:
     """A new sweep in the place of an old one; other files in the folder are the user's."""
-    with told_by_the_disk(folder), beside(folder) as scratch:
+    with told_by_the_disk(folder, writer.require_place), beside(folder) as scratch:
         fresh, old = scratch / "fresh", scratch / "replaced"
         SweepStore.create(fresh, sweep, layout)
         old.mkdir()
