@@ -11,13 +11,14 @@ from process_memory import resident_megabytes
 
 MAPS = Path("/proc/self/maps")
 MOST_MAPS = 30_000
-# What is still made after a look comes on top: a process stays below 1.5 GB.
-MOST_MEGABYTES = 900
+# What is still made after a look comes on top: a process stays below 1.5 GB. What remains after forgetting is
+# not of programs, and to forget them again soon would only make them anew.
+MOST_MEGABYTES, LEAST_GROWTH = 1200, 200
 # To count maps takes milliseconds: only after so many more programs. Large ones, such as the Hessian of a
 # run, map hundreds of pages each, and must still stay below the limit.
 PROGRAMS_BETWEEN = 20
 
-_made, _made_at_last_look, _made_at_last_clearing = 0, 0, 0
+_made, _made_at_last_look, _made_at_last_clearing, _kept_megabytes = 0, 0, 0, 0
 
 
 def _count(event, duration, **details):
@@ -44,7 +45,10 @@ def make_room():
     if _made - _made_at_last_look < PROGRAMS_BETWEEN or not MAPS.exists():
         return
     _made_at_last_look = _made
-    if resident_megabytes() > MOST_MEGABYTES or _maps() > MOST_MAPS:
+    if (
+        resident_megabytes() > max(MOST_MEGABYTES, _kept_megabytes + LEAST_GROWTH)
+        or _maps() > MOST_MAPS
+    ):
         forget_programs()
 
 
@@ -54,10 +58,11 @@ def _maps():
 
 def forget_programs():
     """Forget every compiled program, and give its memory back to the system."""
-    global _made_at_last_clearing
+    global _made_at_last_clearing, _kept_megabytes
     if _made == _made_at_last_clearing:
         return
     _made_at_last_clearing = _made
     from tokenflock.compiled_programs import forget_compiled_programs
 
     forget_compiled_programs()
+    _kept_megabytes = resident_megabytes()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from compiled_programs import forget_programs, programs_made
+from compiled_programs import forget_programs, make_room, programs_made
 from process_memory import begin_anew, peak_megabytes
 
 SHOWN = 25
@@ -48,6 +48,17 @@ def pytest_addoption(parser):
         action="store_true",
         help="write what the default tests compile, with some room, into compile_budget.json",
     )
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    """Files make models while they are collected, and what these compiled is of no use to the next."""
+    make_room()
+
+
+def pytest_collection_finish(session):
+    """Tests begin with no programs, in whatever process."""
+    forget_programs()
+    begin_anew()
 
 
 @pytest.hookimpl(wrapper=True)
