@@ -95,7 +95,7 @@ class TestJournalAndSummary:
         told = "journal.jsonl is truncated: it lists 12 of 30 cells, and summary.json says that 30 are done"
         for verify in (True, False):
             with pytest.raises(StoreError, match=r"12 of 30 cells.*tokenflock sweep --resume"):
-                flock.open_sweep(folder, verify=verify)
+                flock.open(folder, verify=verify)
         for _ in range(2):
             (record,) = list_records([tmp_path]).records
             assert record.value("damage") == told
@@ -107,12 +107,12 @@ class TestJournalAndSummary:
         folder = made_sweep(tmp_path / "phase", failures={2: {1: "it broke"}})
         (folder / "summary.json").write_text('{"cells": 30, "failed": 0}')
         with pytest.raises(StoreError, match=r"tells of 0 failed cells, and journal\.jsonl of 1"):
-            flock.open_sweep(folder)
+            flock.open(folder)
 
     def test_the_summary_of_another_sweep_says_nothing_of_this_one(self, tmp_path):
         folder = made_sweep(tmp_path / "phase", blocks=[0, 2], summary=False)
         (folder / "summary.json").write_text('{"id": "another", "cells": 30, "failed": 0}')
-        assert flock.open_sweep(folder).attrs["cells_done"] == 6
+        assert flock.open(folder).attrs["cells_done"] == 6
 
     def test_a_finished_sweep_without_its_journal(self, tmp_path):
         (made_sweep(tmp_path / "phase") / "journal.jsonl").unlink()

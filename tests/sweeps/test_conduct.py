@@ -104,7 +104,7 @@ def test_a_journal_that_lost_its_end_is_told_and_computed_again(copy, finished):
     assert any("it lists 4 of 12 cells" in said for said in notes.said)
     assert summary["computed"] == 8
     assert dataset_hash(copy) == dataset_hash(finished)
-    flock.open_sweep(copy)
+    flock.open(copy)
 
 
 def test_a_summary_that_counts_otherwise_is_written_again(copy):
@@ -114,7 +114,7 @@ def test_a_summary_that_counts_otherwise_is_written_again(copy):
     summary = conduct(None, copy, Wishes(resume=True, workers=1), notes)
     assert any("3 failed cells" in said and "written again" in said for said in notes.said)
     assert (summary["failed"], summary["computed"]) == (0, 0)
-    flock.open_sweep(copy)
+    flock.open(copy)
 
 
 def test_a_finished_sweep_returns_its_stored_summary(copy):
