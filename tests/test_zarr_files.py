@@ -305,7 +305,7 @@ def test_a_chunk_that_would_grow_is_refused_before_it_does(store):
 
 def test_what_the_head_of_a_chunk_says():
     for level in (-1, 0, 1, 22):
-        for count in (1, 31, 32, 100, 8192, 2**20):
+        for count in (1, 31, 32, 100, 8192, 2**15):
             frame = numcodecs.Zstd(level=level).encode(np.arange(count, dtype="float64"))
             assert bounds.zstd_size(frame) == 8 * count
     assert bounds.zstd_size(b"") is None

@@ -27,9 +27,10 @@ def compile_quickly() -> None:
 
 def forget_compiled_programs() -> None:
     """Forget every program compiled in this process; nothing is loaded for it, JAX neither."""
-    jax = sys.modules.get("jax")
-    if jax is not None:
-        jax.clear_caches()
+    # Equinox first: its caches hold on to programs of JAX.
+    for name in ("equinox", "jax"):
+        if name in sys.modules:
+            sys.modules[name].clear_caches()
     gc.collect()
     return_free_memory()
 

@@ -55,6 +55,8 @@ def _wrong(array: Path, stated: object) -> str | None:
         return f"{array.name} is missing"
     try:
         found = checksum(np.asarray(open_array(array)[...]))
+    except StoreError as error:
+        return f"{array.name} cannot be read: {error}"
     # A damaged file may raise anything, in whatever decodes it.
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:100]
