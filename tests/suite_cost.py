@@ -21,8 +21,8 @@ PROPERTY = "cost"
 BUDGET = Path(__file__).with_name("compile_budget.json")
 # Of a file that the budget does not name: what a test file may compile without asking.
 UNNAMED = 60
-# A budget leaves room for another version of JAX, which may split its programs in another way, and for programs
-# that are forgotten for their memory and made again.
+# A budget leaves room for another version of JAX, which may split its programs in another way, and for
+# programs that are forgotten for their memory and made again.
 ROOM = 1.5
 
 
