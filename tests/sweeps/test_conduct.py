@@ -215,7 +215,7 @@ def test_of_two_new_sweeps_in_one_folder_the_second_is_told(tmp_path, monkeypatc
         folder.mkdir()
         (folder / "sweep.toml").write_text("another")
 
-    monkeypatch.setattr("tokenflock.sweeps.store._fill", meanwhile)
+    monkeypatch.setattr("tokenflock.sweeps.store.fill", meanwhile)
     with pytest.raises(InputError, match=r"another process has just made .*--resume --out"):
         SweepStore.create(folder, sweep, conducting.layout_of(sweep))
     assert [item.name for item in tmp_path.iterdir()] == ["a"]

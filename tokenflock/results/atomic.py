@@ -14,7 +14,7 @@ import contextlib
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..errors import InputError, in_words_of_the_disk
@@ -112,7 +112,8 @@ def complete_folder(
     """A folder of this name elsewhere; when the block ends without an error it is at `folder`.
 
     replacing -- names in a folder that is there, which are taken away for what is new: other files in it
-        are the user's. Without them the folder must not be there.
+        are the user's. What is taken away first comes back last, so that a kill in between leaves nothing
+        that pretends to be whole. Without them the folder must not be there.
     """
     with making(folder, check), beside(folder) as scratch:
         fresh = scratch / folder.name
@@ -123,7 +124,7 @@ def complete_folder(
         if replacing is None:
             put(fresh, folder)
         else:
-            _replace(fresh, folder, scratch / f"{SCRATCH}replaced", replacing)
+            _replace(fresh, folder, scratch / f"{SCRATCH}replaced", [*replacing])
 
 
 def _age(item: Path) -> tuple[int, str]:
@@ -142,13 +143,15 @@ def put(fresh: Path, folder: Path, advice: str = "or wait for it") -> None:
         ) from error
 
 
-def _replace(fresh: Path, folder: Path, replaced: Path, names: Iterable[str]) -> None:
+def _replace(fresh: Path, folder: Path, replaced: Path, names: Sequence[str]) -> None:
     replaced.mkdir()
     for name in names:
         if (folder / name).exists():
             os.replace(folder / name, replaced / name)
-    for item in fresh.iterdir():
-        os.replace(item, folder / item.name)
+    new = sorted(item.name for item in fresh.iterdir())
+    for name in [name for name in new if name not in names] + [*reversed(names)]:
+        if name in new:
+            os.replace(fresh / name, folder / name)
 
 
 def flush(path: Path) -> None:

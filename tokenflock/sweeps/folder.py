@@ -11,26 +11,26 @@ folder/
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..lab.folder import require_own_summary
-from ..results.atomic import beside, told_by_the_disk
+from ..results.atomic import complete_folder, told_by_the_disk
 from ..results.locking import Writer
 from ..results.names import FIGURE, JOURNAL, SUMMARY, SWEEP_FORMAT, SWEEP_SPEC, SWEEP_STORE
 from ..results.own_files import open_own
 from ..results.places import check_parent, look_at
-from .arrays import GROUP
+from .arrays import GROUP, fixed_files
 from .journal import Journal
 from .layout import Layout
 from .ownership import refuse_links
 from .plan import Sweep
-from .store import SweepStore
+from .store import SweepStore, fill
 
 # In the order in which they are taken away: without its summary a sweep counts as unfinished, and
-# without its journal as not begun, so that a kill on the way leaves nothing that pretends to be done.
+# without its journal as not begun, so that a kill on the way leaves nothing that pretends to be done. The new
+# ones come back the other way round, the journal last.
 OWN = (SUMMARY, JOURNAL, FIGURE, SWEEP_STORE)
 
 
@@ -68,16 +68,8 @@ def _has_store(folder: Path) -> bool:
 
 def replaced(folder: Path, sweep: Sweep, layout: Layout, writer: Writer) -> SweepStore:
     """A new sweep in the place of an old one; other files in the folder are the user's."""
-    with told_by_the_disk(folder, writer.require_place), beside(folder) as scratch:
-        fresh, old = scratch / "fresh", scratch / "replaced"
-        SweepStore.create(fresh, sweep, layout)
-        old.mkdir()
-        writer.require_place()
-        for name in OWN:
-            if (folder / name).exists():
-                os.replace(folder / name, old / name)
-        for name in (SWEEP_SPEC, SWEEP_STORE, JOURNAL):
-            os.replace(fresh / name, folder / name)
+    with complete_folder(folder, OWN, writer.require_place) as fresh:
+        fill(fresh, sweep, fixed_files(sweep, layout))
     return SweepStore.open(folder)
 
 

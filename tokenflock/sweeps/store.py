@@ -69,7 +69,7 @@ class SweepStore:
         advice = f"or wait for it and continue with {how_to_continue(folder)}"
         with making(folder), beside(folder) as scratch:
             fresh = scratch / folder.name
-            _fill(fresh, sweep, fixed)
+            fill(fresh, sweep, fixed)
             put(fresh, folder, advice)
             flush(folder.parent)
         return cls(folder, sweep, layout)
@@ -243,7 +243,7 @@ def _refuse_existing(folder: Path) -> None:
         raise InputError(f"{folder} exists; choose another --out")
 
 
-def _fill(fresh: Path, sweep: Sweep, fixed: dict[str, bytes]) -> None:
+def fill(fresh: Path, sweep: Sweep, fixed: dict[str, bytes]) -> None:
     """All files of a sweep of which no block is done."""
     header = to_line(_header(sweep, fixed))
     files = {f"{SWEEP_STORE}/{name}": content for name, content in fixed.items()}
