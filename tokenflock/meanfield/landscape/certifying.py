@@ -20,7 +20,7 @@ from jaxtyping import Array
 from scipy.linalg import null_space
 
 from .finding import force_and_slope, padded
-from .points import CriticalPoint
+from .points import LARGEST_RESIDUAL, CriticalPoint
 from .structure import Landscape, tangent_frames
 
 Verdict = Literal["strict SOPD", "SOPD", "not SOPD", "stable", "unstable", "unclear"]
@@ -30,7 +30,6 @@ KINK = 1e-3
 MOST_KINKS = 6
 # Eigenvalues below this part of the largest count as zero: rounding of sums of k terms, with room.
 ZERO = 1e-10
-LARGEST_RESIDUAL = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +106,10 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     if point.residual > LARGEST_RESIDUAL:
         return "unclear", f"the field is {point.residual:.1e}, not zero: this is no critical point"
+    if point.rounding > LARGEST_RESIDUAL:
+        return "unclear", (
+            f"strong attention hides the external forces: its rounding is {point.rounding:.1e} of them"
+        )
     if len(kinks) > MOST_KINKS:
         return "unclear", f"{len(kinks)} atoms or neurons meet at kinks, too many to try all sides"
     found = {_sign_of(side, tolerance, has_energy) for side in sides}

@@ -232,7 +232,7 @@ def _polished(
     reached: float,
 ) -> CriticalPoint:
     values = _newton(landscape, *padded(points, masses))
-    atoms, residual, step, energy = (np.asarray(value) for value in values)
+    atoms, residual, step, energy, rounding = (np.asarray(value) for value in values)
     return CriticalPoint(
         model,
         atoms[: len(masses)],
@@ -242,6 +242,7 @@ def _polished(
         float(energy) if landscape.has_energy else float("nan"),
         direction,
         float(reached),
+        float(rounding),
     )
 
 
@@ -276,8 +277,10 @@ def _damped(landscape: Landscape, x: Array, masses: Array) -> Float[Array, "n d"
 @eqx.filter_jit
 def _newton(
     landscape: Landscape, x: Float[Array, "n d"], masses: Float[Array, " n"]
-) -> tuple[Array, Array, Array, Array]:
-    """Newton from x; atoms without mass stay where they are. Positions, residual, next step, energy.
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Newton from x; atoms without mass stay where they are.
+
+    Positions, residual, next step, energy, and the rounding of the residual.
 
     The start is kept where Newton does not lower the residual, or goes elsewhere.
     """
@@ -297,4 +300,5 @@ def _newton(
     operator = lx.MatrixLinearOperator(slope)
     step = lx.linear_solve(operator, equation(chosen, None).ravel(), linear, throw=False).value
     there = moved(x, frames, chosen)
-    return there, residual(chosen), jnp.max(jnp.abs(step)), landscape.energy(there, masses)
+    largest, energy = jnp.max(jnp.abs(step)), landscape.energy(there, masses)
+    return there, residual(chosen), largest, energy, landscape.rounding(there, masses)

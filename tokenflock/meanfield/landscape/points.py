@@ -15,6 +15,8 @@ from .structure import Landscape
 
 Direction = Literal["descent", "ascent"]
 DIRECTIONS = ("descent", "ascent")
+# Of the forces that hold an atom: what is worse is no critical point that anybody could judge.
+LARGEST_RESIDUAL = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +26,8 @@ class CriticalPoint:
     `residual` is max |F_i| over the atoms, each in units of the forces that hold it there
     (`Landscape.force_scales`); `uncertainty` the length of the last Newton step, an estimate of the distance
     to the exact critical point; `energy` E in the model's own units (NaN where there is none). `reached` is
-    the time at which the flow was left for Newton's method, 0 without a flow.
+    the time at which the flow was left for Newton's method, 0 without a flow. `rounding` bounds what the
+    rounding of strong pulls may hide of the residual.
     """
 
     model: Dynamics
@@ -35,6 +38,7 @@ class CriticalPoint:
     energy: float
     direction: Direction = "descent"
     reached: float = 0.0
+    rounding: float = 0.0
 
     @property
     def landscape(self) -> Landscape:
@@ -58,7 +62,7 @@ class CriticalPoint:
         Where strong attention is balanced beside weak external forces, its rounding may not allow that:
         `certify` then judges by 1e-9, and calls what is worse unclear.
         """
-        return self.residual <= 1e-12
+        return self.residual <= 1e-12 and self.rounding <= LARGEST_RESIDUAL
 
     @property
     def angles(self) -> np.ndarray:

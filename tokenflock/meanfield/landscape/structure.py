@@ -137,17 +137,28 @@ class Landscape(eqx.Module):
         that U has to be balanced too. An atom out of reach of the neurons is measured against A_i; without
         external forces all are. Atoms without mass, and a lone atom that nothing moves, have scale 1.
         """
-        keys = self.keys(x)
-        scores = self.beta * (x @ keys.T - 1.0)
-        others = 1.0 - jnp.eye(x.shape[0]) if self.B is None else 1.0
-        weights = masses * jnp.exp(scores)
-        total = jnp.sum(weights, axis=-1) if self.normalised else 1.0 / self.strength()
-        attention = (weights * others) @ jnp.linalg.norm(keys, axis=-1) / total
+        attention = self._pulls(x, masses)
         external = jnp.where(masses > 0, jax.vmap(self._external_force)(x), 0.0)
         strongest = jnp.max(external)
         held = jnp.maximum(external, jnp.minimum(attention, strongest))
         scales = jnp.where(strongest > 0, held, attention)
         return jax.lax.stop_gradient(jnp.where((masses > 0) & (scales > 0), scales, 1.0))
+
+    def _pulls(self, x: Float[Array, "n d"], masses: Float[Array, " n"]) -> Float[Array, " n"]:
+        keys = self.keys(x)
+        scores = self.beta * (x @ keys.T - 1.0)
+        others = 1.0 - jnp.eye(x.shape[0]) if self.B is None else 1.0
+        weights = masses * jnp.exp(scores)
+        total = jnp.sum(weights, axis=-1) if self.normalised else 1.0 / self.strength()
+        return (weights * others) @ jnp.linalg.norm(keys, axis=-1) / total
+
+    def rounding(self, x: Float[Array, "n d"], masses: Float[Array, " n"]) -> Float[Array, ""]:
+        """How far `relative_field` may be off by the rounding of the pulls: max eps A_i over `force_scales`.
+
+        Above 1 it says nothing of the external forces, also where the pulls happen to cancel to the last bit.
+        """
+        hidden = self._pulls(x, masses) / self.force_scales(x, masses)
+        return jnp.finfo(x.dtype).eps * jnp.max(jnp.where(masses > 0, hidden, 0.0))
 
     def _external_force(self, x: Float[Array, " d"]) -> Float[Array, ""]:
         slope, bend = jax.grad(self.potential)(x), jax.hessian(self.potential)(x)
