@@ -13,7 +13,7 @@ MAPS = Path("/proc/self/maps")
 MOST_MAPS = 30_000
 # What is still made after a look comes on top: a process stays below 1.5 GB. What remains after forgetting is
 # not of programs, and to forget them again soon would only make them anew.
-MOST_MEGABYTES, LEAST_GROWTH = 1200, 200
+MOST_MEGABYTES, LEAST_GROWTH = 1200, 400
 # To count maps takes milliseconds: only after so many more programs. Large ones, such as the Hessian of a
 # run, map hundreds of pages each, and must still stay below the limit.
 PROGRAMS_BETWEEN = 20
