@@ -87,11 +87,14 @@ def read_facts(folder: Path) -> Facts | None:
     """
     try:
         return facts_of(folder)
-    except StoreError as error:
-        return _damaged(folder, str(error))
     # A stranger's files may raise anything.
     except Exception as error:
-        return _damaged(folder, f"{type(error).__name__}: {error}")
+        return _damaged(folder, reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong with a result: our own sentence, or what its files made somebody else raise."""
+    return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
 
 
 def facts_of(folder: Path) -> Facts | None:

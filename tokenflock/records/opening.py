@@ -11,7 +11,7 @@ from ..errors import InputError, StoreError
 from ..results.identity import PART_OF, require_same
 from ..results.names import INITIAL, SEGMENTS, STORE, SWEEP_STORE, TRAINING
 from ..results.strict_json import restored
-from .facts import Facts, facts_of
+from .facts import Facts, facts_of, reason_of
 from .finding import attributes, store_of
 
 if TYPE_CHECKING:
@@ -99,9 +99,8 @@ def _facts(folder: Path) -> Facts | None:
     try:
         return facts_of(folder)
     except Exception as error:
-        told = f"{error}" if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
         raise StoreError(
-            f"{folder} is damaged: {told}; take the folder from a copy, or compute it again"
+            f"{folder} is damaged: {reason_of(error)}; take the folder from a copy, or compute it again"
         ) from error
 
 
